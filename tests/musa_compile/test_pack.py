@@ -206,3 +206,44 @@ def test_an_allocation_has_the_requested_size_and_strides(two_devices):
     tensor = empty_strided_musa((2, 3), (1, 2), torch.float16, 1)
     assert (tensor.size(), tensor.stride()) == ((2, 3), (1, 2))
     assert (tensor.dtype, tensor.device) == (torch.float16, torch.device("musa", 1))
+
+
+def test_products_are_called_below_autograd(musa):
+    from musa_compile.kernels import addmm_musa, bmm_musa, mm_musa
+
+    left = torch.randn(2, 3, 4, device="musa", requires_grad=True)
+    right = torch.randn(2, 4, 5, device="musa")
+    added = torch.randn(5, device="musa")
+    out, batched = torch.empty(3, 5, device="musa"), torch.empty(2, 3, 5, device="musa")
+    mm_musa(left[0], right[0], out)
+    assert_same(out, left[0] @ right[0])
+    addmm_musa(added, left[0], right[0], out)
+    assert_same(out, added + left[0] @ right[0])
+    bmm_musa(left, right, batched)
+    assert_same(batched, left @ right)
+    assert not out.requires_grad and not batched.requires_grad
+    with pytest.raises(RuntimeError, match="shape|size"):
+        mm_musa(left[0], right[0].t(), out)
+
+
+@pytest.mark.parametrize("arguments", [(), (1, 2, 3), (None,) * 4])
+def test_wrong_arguments_of_a_product_are_a_type_error(musa, arguments):
+    from musa_compile.kernels import mm_musa
+
+    with pytest.raises(TypeError, match="expected"):
+        mm_musa(*arguments)
+
+
+@pytest.mark.inductor
+def test_generated_code_calls_products_directly(musa, compiler):
+    from torch._inductor.utils import run_and_get_code
+
+    def product(x, y, z):
+        return (x @ y).relu() + torch.addmm(z, x, y), torch.addmm(z, x, y, alpha=2)
+
+    operands = [torch.randn(size, device="musa") for size in ((3, 4), (4, 5), (5,))]
+    results, [code] = run_and_get_code(torch.compile(product, fullgraph=True), *operands)
+    for result, expected in zip(results, product(*operands), strict=True):
+        assert_same(result, expected)
+    assert " mm_musa(" in code and " addmm_musa(" in code
+    assert code.count("extern_kernels.addmm(") == 1  # with a factor

@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAStream.h>
@@ -14,7 +15,9 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/library.h>
 
+#include <array>
 #include <string>
+#include <tuple>
 
 namespace {
 
@@ -63,6 +66,58 @@ PyObject* empty_strided(PyObject*, PyObject* const* arguments, Py_ssize_t count)
   const c10::Device device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(index));
   return THPVariable_Wrap(at::empty_strided(size, stride, at::TensorOptions().dtype(dtype).device(device)));
   END_HANDLE_TH_ERRORS
+}
+
+// Reads tensors and the output, which is last. On failure sets a Python exception and returns false.
+template <size_t Count>
+bool read_tensors(PyObject* const* arguments, Py_ssize_t count, std::array<at::Tensor, Count>& out) {
+  if (count != static_cast<Py_ssize_t>(Count)) {
+    PyErr_Format(PyExc_TypeError, "expected %zu tensors, got %zd", Count, count);
+    return false;
+  }
+  for (size_t i = 0; i < Count; ++i) {
+    if (!THPVariable_Check(arguments[i])) {
+      PyErr_Format(PyExc_TypeError, "expected a tensor, got %s", Py_TYPE(arguments[i])->tp_name);
+      return false;
+    }
+    out[i] = THPVariable_Unpack(arguments[i]);
+  }
+  return true;
+}
+
+// Products, without torch's parsing of arguments and without the dispatch keys of autograd, which generated code does not
+// need: together they take 1 us of a call.
+template <auto op, size_t Count>
+PyObject* product(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  HANDLE_TH_ERRORS
+  std::array<at::Tensor, Count> tensors;
+  if (!read_tensors(arguments, count, tensors)) {
+    return nullptr;
+  }
+  {
+    const pybind11::gil_scoped_release released;
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    std::apply([](auto&... each) { op(each...); }, tensors);
+  }
+  Py_RETURN_NONE;
+  END_HANDLE_TH_ERRORS
+}
+
+void mm(const at::Tensor& left, const at::Tensor& right, at::Tensor& out) {
+  at::mm_out(out, left, right);
+}
+
+void addmm(const at::Tensor& added, const at::Tensor& left, const at::Tensor& right, at::Tensor& out) {
+  at::addmm_out(out, added, left, right);
+}
+
+void bmm(const at::Tensor& left, const at::Tensor& right, at::Tensor& out) {
+  at::bmm_out(out, left, right);
+}
+
+template <typename Function>
+PyMethodDef method(const char* name, Function* function, const char* doc) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), METH_FASTCALL, doc};
 }
 
 // A compiled kernel; calling it creates no Python frame.
@@ -176,8 +231,10 @@ TORCH_LIBRARY_IMPL(musa_compile, Meta, m) {
 }
 
 PyMethodDef methods[] = {
-    {"empty_strided", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&empty_strided)), METH_FASTCALL,
-     "empty_strided(size, stride, dtype, device index): a tensor on musa."},
+    method("empty_strided", &empty_strided, "empty_strided(size, stride, dtype, device index): a tensor on musa."),
+    method("mm", &product<&mm, 3>, "mm(left, right, out): torch.mm."),
+    method("addmm", &product<&addmm, 4>, "addmm(added, left, right, out): torch.addmm with the factors 1."),
+    method("bmm", &product<&bmm, 3>, "bmm(left, right, out): torch.bmm."),
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 

@@ -21,6 +21,9 @@ get_raw_stream = MusaInterface.get_raw_stream
 # empty_strided_musa(size, stride, dtype, index): `torch.empty_strided` on the musa device of that
 # index.
 empty_strided_musa = _C.empty_strided
+# mm_musa(left, right, out), addmm_musa(added, left, right, out), bmm_musa(left, right, out): the operators of
+# these names with an output, below autograd.
+mm_musa, addmm_musa, bmm_musa = _C.mm, _C.addmm, _C.bmm
 
 # A variant of the kernel that takes arrays of operands, for calls recorded into a graph.
 _RECORDABLE = """

@@ -25,8 +25,25 @@ class _EnterStreamLine(_compat.enter_stream_line()):
         code.do_indent()
 
 
+# The function that calls a product, by its name in torch's lines, and options of the call that it implies.
+_PRODUCTS = {
+    "extern_kernels.mm": ("mm_musa", set()),
+    "extern_kernels.addmm": ("addmm_musa", {"alpha=1", "beta=1"}),
+    "extern_kernels.bmm": ("bmm_musa", set()),
+}
+
+
 class MusaLines:
     """Generates Python lines for musa in the function of a graph or subgraph."""
+
+    def _generate_extern_kernel_out_helper(self, kernel, out, out_view, args, device, *rest, **options):
+        function, implied = _PRODUCTS.get(kernel, (None, set()))
+        tensors = [argument for argument in args if argument not in implied]
+        is_printed = int(torch._inductor.config.aot_inductor.debug_intermediate_value_printer) != 0
+        if device != "musa" or function is None or is_printed or any("=" in each for each in tensors):
+            super()._generate_extern_kernel_out_helper(kernel, out, out_view, args, device, *rest, **options)
+        else:
+            self.writeline(f"{function}({', '.join([*tensors, out_view or out])})")
 
     def codegen_cuda_stream_enter(self, stream_idx):
         line = _EnterStreamLine(stream_idx)
@@ -67,7 +84,9 @@ class MusaPythonWrapper(MusaLines, PythonWrapperCodegen):
 
     def write_header(self):
         super().write_header()
-        self.imports.writeline("from musa_compile.kernels import empty_strided_musa")
+        self.imports.writeline(
+            "from musa_compile.kernels import addmm_musa, bmm_musa, empty_strided_musa, mm_musa"
+        )
 
     def generate_end(self, result):
         super().generate_end(result)
