@@ -69,6 +69,8 @@ SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
     ("umbrella", ["tests/torch_musa"], 1, {}),
     ("cuda", ["tests/gpu"], 1, PORTED),  # counts kernel launches, and compares random numbers with CUDA's
 )
+# Suites whose processes use all GPUs. The processes of the others have one each, in turn.
+ALL_GPUS = ("runtime", "distributed", "umbrella", "compile", "cuda")
 # Files that are not collected, with the reason, which is copied to the record.
 IGNORED = {
     "*/test_cpp_suite.py": "C++ suites are built against the emulator, by whose folders they are found",
@@ -214,7 +216,7 @@ def build(cell: Cell) -> list[str]:
     return matrix.built(cell)
 
 
-def commands(chosen: Sequence[str]) -> list[tuple[str, list[str], dict[str, str]]]:
+def commands(chosen: Sequence[str], gpus: int = 1) -> list[tuple[str, list[str], dict[str, str]]]:
     """Returns title, pytest arguments and environment of each process."""
     if unknown := set(chosen) - {name for name, *_ in SUITES}:
         raise WorkspaceError(f"{sorted(unknown)[0]} is no suite: {', '.join(name for name, *_ in SUITES)}")
@@ -223,7 +225,8 @@ def commands(chosen: Sequence[str]) -> list[tuple[str, list[str], dict[str, str]
         if not chosen or name in chosen:
             for part in range(1, parts + 1):
                 share = [f"--part={part}/{parts}"] if parts > 1 else []
-                found.append((f"{name}_{part}" if parts > 1 else name, [*arguments, *share], env))
+                one = {} if gpus < 2 or name in ALL_GPUS else {"CUDA_VISIBLE_DEVICES": str(len(found) % gpus)}
+                found.append((f"{name}_{part}" if parts > 1 else name, [*arguments, *share], {**env, **one}))
     return found
 
 
@@ -235,7 +238,9 @@ def told(text: str) -> str:
     return re.sub(r"(?<![\w.])/(?:tmp|root|home|work)/[^\s'\",:]*", "<path>", " ".join(said))[:500]
 
 
-def run_suites(cell: Cell, chosen: Sequence[str], jobs: int, limit: float) -> dict[str, dict[str, Any]]:
+def run_suites(
+    cell: Cell, chosen: Sequence[str], jobs: int, limit: float, gpus: int = 1
+) -> dict[str, dict[str, Any]]:
     """Runs the suites in `jobs` processes; returns counts and failures with messages.
 
     limit: seconds after which a process is ended, which is recorded in its suite.
@@ -273,7 +278,7 @@ def run_suites(cell: Cell, chosen: Sequence[str], jobs: int, limit: float) -> di
     results: dict[str, dict[str, Any]] = {}
     with ThreadPoolExecutor(jobs) as pool:
         futures = [
-            (title, pool.submit(run, title, arguments, env)) for title, arguments, env in commands(chosen)
+            (title, pool.submit(run, title, arguments, env)) for title, arguments, env in commands(chosen, gpus)
         ]
         for title, future in futures:
             name = re.sub(r"_\d+$", "", title)
@@ -362,7 +367,7 @@ def run(chosen: Sequence[str], *, build_only: bool, jobs: int, limit: float) -> 
     if build_only:
         return 0
     refuse_without_gpu(cell, found)
-    results = run_suites(cell, chosen, jobs, limit)
+    results = run_suites(cell, chosen, jobs, limit, found["gpus"])
     unknown = explain(results, json.loads(CAUSES.read_text()))
     record = {
         **found,
