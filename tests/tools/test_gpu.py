@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,7 +74,7 @@ def test_suites_are_divided_and_chosen_by_name() -> None:
     assert "conformance_12" in titles and "amp" in titles and len(titles) == len(set(titles))
     assert [title for title, *_ in gpu.commands(["amp"])] == ["amp"]
     shown = [env.get("CUDA_VISIBLE_DEVICES") for *_, env in gpu.commands(["vision", "runtime"], gpus=2)]
-    assert shown == [None] * 4 + ["0", "1"]  # the runtime's tests use both GPUs
+    assert shown == [None] * 8 + ["0", "1"]  # the runtime's tests use both GPUs
     with pytest.raises(WorkspaceError, match="nosuch is no suite"):
         gpu.commands(["nosuch"])
     assert all((ROOT / arguments[0]).is_dir() for _, arguments, _, _ in gpu.SUITES)
@@ -167,3 +170,11 @@ def test_suites_that_were_not_chosen_keep_their_results_of_the_same_machine() ->
 def test_without_a_gpu_the_command_reports_it() -> None:
     assert "no GPU" in gpu.missing_gpu({"device": None})
     assert gpu.missing_gpu({"device": "NVIDIA H200"}) is None
+
+
+def test_a_machine_without_the_driver_is_described(tmp_path: Path) -> None:
+    """`dev.py gpu --build` needs neither a GPU nor nvidia-smi."""
+    env = {**os.environ, "PATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", gpu.DEVICE], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert gpu.missing_gpu(json.loads(done.stdout.splitlines()[-1]))

@@ -59,14 +59,14 @@ TRITON = {"PYTHONPATH": "{tree}/tests/gpu/triton_backend"}
 SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
     ("conformance", ["tests/conformance"], 12, MUDNN),
     ("conformance_ported", ["tests/conformance"], 12, PORTED),
-    ("runtime", ["tests/musa_runtime"], 4, {}),
+    ("runtime", ["tests/musa_runtime"], 8, {}),
     ("ops_mudnn", ["tests/musa_ops_mudnn"], 4, {}),
     ("ops_ported", ["tests/musa_ops_ported"], 2, {}),
     ("amp", ["tests/musa_amp"], 1, {}),
-    ("distributed", ["tests/musa_distributed"], 1, {}),
+    ("distributed", ["tests/musa_distributed"], 3, {}),
     ("vision", ["tests/musa_ops_vision"], 2, {}),
-    ("compile", ["tests/musa_compile", "--full"], 8, TRITON),
-    ("umbrella", ["tests/torch_musa"], 1, {}),
+    ("compile", ["tests/musa_compile", "--full"], 16, TRITON),
+    ("umbrella", ["tests/torch_musa"], 3, {}),
     ("cuda", ["tests/gpu"], 1, PORTED),  # counts kernel launches, and compares random numbers with CUDA's
 )
 # Suites whose processes use all GPUs. The processes of the others have one each, in turn.
@@ -86,8 +86,10 @@ IGNORED = {
 TEST_LIMIT_S = 120
 # Prints the record's description of the machine.
 DEVICE = """
-import json, subprocess, torch
+import json, shutil, subprocess, torch
 def smi(what):
+    if shutil.which("nvidia-smi") is None:
+        return None
     command = ["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader"]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.stdout.splitlines()[0].strip() if done.returncode == 0 and done.stdout else None
