@@ -24,6 +24,8 @@ def register():
         (aten._convolution.default, (0, 1)),
         (aten.convolution_backward.default, (1, 2)),
     ):
+        if op not in fake_impls.op_implementations_dict:
+            continue  # torch 2.11 composes _convolution of the others
         rule = _rule(fake_impls.op_implementations_dict[op], operands)
         fake_impls._deregister_op_impl(op)
         fake_impls.register_op_impl(op)(rule)
