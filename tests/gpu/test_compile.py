@@ -28,7 +28,12 @@ LAUNCHES = driver.LAUNCHES
 def run(code: str, folder: Path) -> list[str]:
     path = os.pathsep.join(filter(None, [BACKEND, os.environ.get("PYTHONPATH")]))
     done = run_python(
-        "-c", BEFORE + code, PYTHONPATH=path, TORCHINDUCTOR_CACHE_DIR=str(folder), TRITON_CACHE_DIR=str(folder)
+        "-c",
+        BEFORE + code,
+        PYTHONPATH=path,
+        TORCHINDUCTOR_CACHE_DIR=str(folder),
+        TRITON_CACHE_DIR=str(folder),
+        TORCH_MUSA_OPS=None,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.splitlines()

@@ -12,6 +12,8 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from tests.harness.skips import needs_torch
+
 pytestmark = pytest.mark.once
 
 aten = torch.ops.aten
@@ -68,6 +70,7 @@ def test_the_compiled_index_is_that_of_eager_mode(compiler: None) -> None:
 @pytest.mark.parametrize("correction", [0, 1])
 @pytest.mark.parametrize("keepdim", [False, True])
 def test_variances_of_few_elements_take_two_steps(dims: list[int], correction: int, keepdim: bool) -> None:
+    needs_torch("2.13", "config.cpp.use_two_step_variance_threshold")
     x = torch.randn(5, 6, 7, device="musa")
     graph_module = passed(lambda x: torch.var_mean(x, dims, correction=correction, keepdim=keepdim), x)
     assert not calls(graph_module, aten.var_mean.correction)

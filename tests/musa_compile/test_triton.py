@@ -394,24 +394,50 @@ def test_the_stub_refuses_launches_that_a_device_would_not_run(run: Run) -> None
     ]
 
 
-# Inputs that are assumed to be aligned, as torch assumes on its own GPUs.
-ASSUMED_ALIGNED = """
+# Kernels assume the alignment of inputs, except of one that the graph writes. Inputs at other addresses are copied.
+ALIGNMENT = """
 import torch._inductor.compile_fx
+from torch._inductor.utils import run_and_get_code
+from triton_musa_stub import driver
 torch._inductor.config.force_disable_caches = True
-x = torch.randn(34, device="musa")
-f = lambda x: x * 2 + 1
-print(torch.equal(torch.compile(f)(x[1:]), f(x[1:])))
-torch._inductor.graph.should_assume_input_aligned = lambda x: True
+launch, assumed = driver.launch, []
+def watched(function, size, stream, values):
+    assumed.append([a.divisibility for a in function.kernel.arguments if a.type.is_pointer])
+    launch(function, size, stream, values)
+driver.launch = watched
+x = torch.randn(66, device="musa")
+f = torch.compile(lambda x: x * 2 + 1, fullgraph=True)
+for given in (x[:34], x[1:35], x.as_strided((3, 4), (2, 7), 1), x[1:35:2]):
+    torch._dynamo.reset()
+    print(torch.equal(f(given), given * 2 + 1), assumed[-1])
+print(all(torch.equal(f(x[at : at + 34]), x[at : at + 34] * 2 + 1) for at in range(5)))
+
+torch._dynamo.reset()
+def g(x, y):
+    x.add_(y)
+    return x * 2
+y = torch.ones(34, device="musa")
+_, [code] = run_and_get_code(torch.compile(g, fullgraph=True), x[:34], y)
+print(code.count(" = aligned_musa("), sorted(assumed[-1]))
+torch._dynamo.reset()
+expected = x[1:35] + y
+print(torch.equal(torch.compile(g)(x[1:35], y), expected * 2), torch.equal(x[1:35], expected))
+
+# The stub refuses a kernel whose operand is less aligned than it assumes.
+import musa_compile.kernels
+musa_compile.kernels.aligned_musa = lambda tensor: tensor
 torch._dynamo.reset()
 try:
-    torch.compile(f)(x[1:])
+    torch.compile(lambda x: x * 3 + 1)(x[1:35])
 except RuntimeError as error:
     print("no multiple of 16" in str(error))
 """
 
 
 def test_inputs_may_be_unaligned(run: Run) -> None:
-    assert run(ASSUMED_ALIGNED).split() == ["True", "True"]
+    *rows, many, written, results, refused = run(ALIGNMENT).splitlines()
+    assert rows == ["True [16, 16]"] * 4
+    assert (many, written, results, refused) == ("True", "1 [1, 1, 16, 16]", "True True", "True")
 
 
 def triton_row(**environment: str | None) -> dict:

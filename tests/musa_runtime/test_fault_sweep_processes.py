@@ -55,7 +55,7 @@ def _share_on_a_side_stream():
         x = torch.zeros(1000, device="musa")
         x += 1
         y = _receive_surely(bytes(ForkingPickler.dumps(x)))
-    assert y.cpu().eq(1).all()
+        assert y.cpu().eq(1).all()
 
 
 def _an_interprocess_event():

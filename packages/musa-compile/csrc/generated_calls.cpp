@@ -115,6 +115,29 @@ void bmm(const at::Tensor& left, const at::Tensor& right, at::Tensor& out) {
   at::bmm_out(out, left, right);
 }
 
+// Returns the tensor if its address is a multiple of 16 bytes, which Triton's kernels assume, else a copy of the same
+// strides.
+PyObject* aligned(PyObject*, PyObject* argument) {
+  HANDLE_TH_ERRORS
+  if (!THPVariable_Check(argument)) {
+    PyErr_Format(PyExc_TypeError, "expected a tensor, got %s", Py_TYPE(argument)->tp_name);
+    return nullptr;
+  }
+  const at::Tensor& tensor = THPVariable_Unpack(argument);
+  if (reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % 16 == 0) [[likely]] {
+    Py_INCREF(argument);
+    return argument;
+  }
+  int64_t span = 1;
+  for (int64_t i = 0; i < tensor.dim(); ++i) {
+    span += (tensor.size(i) - 1) * tensor.stride(i);
+  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const at::Tensor copy = tensor.as_strided({span}, {1}).clone();
+  return THPVariable_Wrap(copy.as_strided(tensor.sizes(), tensor.strides()));
+  END_HANDLE_TH_ERRORS
+}
+
 template <typename Function>
 PyMethodDef method(const char* name, Function* function, const char* doc) {
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), METH_FASTCALL, doc};
@@ -235,6 +258,7 @@ PyMethodDef methods[] = {
     method("mm", &product<&mm, 3>, "mm(left, right, out): torch.mm."),
     method("addmm", &product<&addmm, 4>, "addmm(added, left, right, out): torch.addmm with the factors 1."),
     method("bmm", &product<&bmm, 3>, "bmm(left, right, out): torch.bmm."),
+    {"aligned", &aligned, METH_O, "aligned(tensor): the tensor, or a copy, at a multiple of 16 bytes."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 

@@ -5,7 +5,6 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
-#include <array>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -102,23 +101,55 @@ class CaptureScope {
   musaStreamCaptureMode mode_ = musaStreamCaptureModeRelaxed;
 };
 
+constexpr at::Float32Backend kCuda = at::Float32Backend::CUDA;
+
+bool is_tf32(at::Float32Op op) {
+  return at::globalContext().float32Precision(kCuda, op) == at::Float32Precision::TF32;
+}
+
+// Sets an operation's own precision back, so that it has the value `before`. It has none of its own, if that is what
+// it takes from the settings of more operations.
+void restore(at::Float32Op op, at::Float32Precision before) {
+  at::Context& context = at::globalContext();
+  context.setFloat32Precision(kCuda, op, at::Float32Precision::NONE);
+  if (context.float32Precision(kCuda, op) != before) {
+    context.setFloat32Precision(kCuda, op, before);
+  }
+}
+
 // Applies the handle's TF32 setting to torch's settings. These are process-wide, so another thread that multiplies
-// with torch.cuda at the same time is affected too.
+// with torch.cuda at the same time is affected too. torch has a setting for each operation, and two older ones, whose
+// values cannot be read if a program has changed one kind alone. Its CUDA operators require that both are equal.
 class Precision {
  public:
-  Precision(const char* name, bool allow) : counts_(multiplies(name)), allow_(allow) {
-    if (counts_) {
-      at::Context& context = at::globalContext();
-      before_[0] = context.allowTF32CuBLAS();
-      before_[1] = context.allowTF32CuDNN();
-      set({allow, allow});
+  Precision(const char* name, bool allow) {
+    if (!multiplies(name)) {
+      return;
+    }
+    at::Context& context = at::globalContext();
+    products_changed_ = is_tf32(at::Float32Op::MATMUL) != allow;
+    if (products_changed_) {
+      product_ = context.float32Precision(kCuda, at::Float32Op::MATMUL);
+      older_product_ = older([&] { return context.allowTF32CuBLAS(); });
+      context.setAllowTF32CuBLAS(allow);
+    }
+    layers_changed_ = is_tf32(at::Float32Op::CONV) != allow || is_tf32(at::Float32Op::RNN) != allow;
+    if (layers_changed_) {
+      convolution_ = context.float32Precision(kCuda, at::Float32Op::CONV);
+      recurrent_ = context.float32Precision(kCuda, at::Float32Op::RNN);
+      older_layers_ = older([&] { return context.allowTF32CuDNN(); });
+      context.setAllowTF32CuDNN(allow);
     }
   }
   ~Precision() {
-    if (counts_) {
-      const std::array<bool, 2> before = before_;
-      before_ = {allow_, allow_};
-      set(before);
+    if (products_changed_) {
+      at::globalContext().setAllowTF32CuBLAS(older_product_);
+      restore(at::Float32Op::MATMUL, product_);
+    }
+    if (layers_changed_) {
+      at::globalContext().setAllowTF32CuDNN(older_layers_);
+      restore(at::Float32Op::CONV, convolution_);
+      restore(at::Float32Op::RNN, recurrent_);
     }
   }
   Precision(const Precision&) = delete;
@@ -133,18 +164,25 @@ class Precision {
     }
     return false;
   }
-  void set(std::array<bool, 2> wanted) const {
-    if (wanted[0] != before_[0]) {
-      at::globalContext().setAllowTF32CuBLAS(wanted[0]);
-    }
-    if (wanted[1] != before_[1]) {
-      at::globalContext().setAllowTF32CuDNN(wanted[1]);
+
+  // The value of an older setting. If it differs from the newer one, torch raises an error, and the older one has its
+  // initial value: false for products. No operator reads that of layers.
+  template <typename Read>
+  static bool older(Read read) {
+    try {
+      return read();
+    } catch (const c10::Error&) {
+      return false;
     }
   }
 
-  const bool counts_;
-  const bool allow_;
-  std::array<bool, 2> before_{};
+  bool products_changed_ = false;
+  bool older_product_ = false;
+  at::Float32Precision product_ = at::Float32Precision::NONE;
+  bool layers_changed_ = false;
+  bool older_layers_ = false;
+  at::Float32Precision convolution_ = at::Float32Precision::NONE;
+  at::Float32Precision recurrent_ = at::Float32Precision::NONE;
 };
 
 } // namespace

@@ -55,3 +55,12 @@ def register_benchmarker(function) -> None:
 
     if hasattr(benchmarking, "register_benchmarker"):
         benchmarking.register_benchmarker("musa", function, override=True)
+
+
+def two_step_variance_limit() -> int:
+    """The number of elements up to which Inductor computes variances on the CPU in two steps; 0 if torch has no
+    other limit for the CPU than for other devices (2.12 and older).
+    """
+    from torch._inductor import config
+
+    return getattr(config.cpp, "use_two_step_variance_threshold", 0)

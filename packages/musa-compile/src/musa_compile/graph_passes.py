@@ -16,7 +16,10 @@ from torch._inductor.lowering import register_lowering
 from torch._inductor.utils import parallel_num_threads
 from torch._inductor.virtualized import V
 
-from . import kernels  # noqa: F401 - its library defines torch.ops.musa_compile
+from . import (
+    _compat,
+    kernels,  # noqa: F401 - its library defines torch.ops.musa_compile
+)
 
 _aten = torch.ops.aten
 _realized = torch.ops.musa_compile.realized
@@ -85,9 +88,10 @@ def _count_in_logical_order(graph):
 def _compute_variances_in_two_steps(graph):
     """Computes variances of few elements as the mean of squared differences, which is vectorized.
 
-    Inductor does so up to `config.cpp.use_two_step_variance_threshold` elements on the CPU. On other devices
-    the limit is 8 elements, above which it uses Welford's recurrence.
+    Inductor does so up to a number of elements on the CPU. On other devices the limit is 8 elements, above which
+    it uses Welford's recurrence.
     """
+    limit = _compat.two_step_variance_limit()
     for node in graph.find_nodes(op="call_function", target=_aten.var_mean.correction):
         x = node.args[0]
         dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
@@ -97,7 +101,7 @@ def _compute_variances_in_two_steps(graph):
         if not all(isinstance(size, int) for size in sizes):
             continue
         count = math.prod(sizes)
-        if not 1 < count <= config.cpp.use_two_step_variance_threshold or count == x.meta["val"].numel():
+        if not 1 < count <= limit or count == x.meta["val"].numel():
             continue
         correction, keepdim = node.kwargs.get("correction"), node.kwargs.get("keepdim", False)
         correction = 1 if correction is None else correction

@@ -24,6 +24,8 @@ empty_strided_musa = _C.empty_strided
 # mm_musa(left, right, out), addmm_musa(added, left, right, out), bmm_musa(left, right, out): the operators of
 # these names with an output, below autograd.
 mm_musa, addmm_musa, bmm_musa = _C.mm, _C.addmm, _C.bmm
+# aligned_musa(tensor): the tensor, or a copy of the same strides, at a multiple of 16 bytes.
+aligned_musa = _C.aligned
 
 # A variant of the kernel that takes arrays of operands, for calls recorded into a graph.
 _RECORDABLE = """

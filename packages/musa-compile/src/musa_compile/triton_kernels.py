@@ -2,9 +2,12 @@
 # Copyright (c) torch_musa contributors
 """Generates the Python code that launches Inductor's Triton kernels.
 
-torch's own scheduling generates the kernels. torch emits device guards only for the GPUs in `GPU_TYPES`, so
-these wrappers do it for musa: a kernel is loaded into the context of the current device, and measured on its
-stream.
+torch's own scheduling generates the kernels. Two things torch does only for the GPUs in `GPU_TYPES`, so these
+classes do them for musa:
+
+* Device guards: a kernel is loaded into the context of the current device, and measured on its stream.
+* Alignment: kernels load 16 bytes at a time from inputs that the graph does not write. An input at another
+  address is copied before the first kernel.
 """
 
 from torch._inductor.codegen.wrapper import (
@@ -30,15 +33,17 @@ class _SelectsDevice:
     """Emits device guards into the generated Python code of a graph or subgraph."""
 
     _is_guarded_whole = False
+    aligned_inputs = ()
 
     def run_wrapper_ir_passes(self, is_inference):
         super().run_wrapper_ir_passes(is_inference)
         # Runs after torch's passes, which merge and move allocation lines.
-        devices = {
-            line.device.index
-            for line in self.lines
-            if isinstance(line, KernelCallLine) and line.device.type == "musa"
-        }
+        calls = [
+            line for line in self.lines if isinstance(line, KernelCallLine) and line.device.type == "musa"
+        ]
+        read = {argument for call in calls for argument in call.call_args}
+        self.lines[:0] = [f"{name} = aligned_musa({name})" for name in self.aligned_inputs if name in read]
+        devices = {call.device.index for call in calls}
         # One guard for the whole function instead of one per kernel. Not if nodes are on several
         # devices: operators that receive only the device type allocate on the current device.
         if len(devices) == 1 and devices >= set(V.graph.device_idxs):
@@ -64,3 +69,19 @@ class MusaTritonWrapper(_SelectsDevice, MusaPythonWrapper):
     """Generates the Python module of a graph with Triton kernels."""
 
     subgraph_wrapper = _MusaTritonSubgraphWrapper
+
+    def push_codegened_graph(self, graph):
+        if not self.codegened_graph_stack:  # the module's graph, whose kernels torch generates next
+            self.aligned_inputs = [
+                name
+                for name, value in graph.graph_inputs.items()
+                if name in graph.unaligned_buffers
+                and name not in graph.mutated_inputs
+                and value.get_device().type == "musa"
+            ]
+            graph.unaligned_buffers -= set(self.aligned_inputs)
+        super().push_codegened_graph(graph)
+
+    def write_header(self):
+        super().write_header()
+        self.imports.writeline("from musa_compile.kernels import aligned_musa")
