@@ -126,10 +126,10 @@ class Item(NamedTuple):
 
 
 def test_parts_leave_fault_sweeps_and_conformance_whole():
-    paths = ("tests/a/test_x.py", "tests/a/test_fault_sweep.py", "tests/conformance/test_ops.py")
+    paths = ("tests/a/test_faults.py", "tests/a/test_fault_sweep.py", "tests/conformance/test_ops.py")
     items = [Item(Path(path), n) for path in paths for n in range(3)]
     left = parts.left_out(items, 1, 2)
-    assert [(item.path.name, item.n) for item in left] == [("test_x.py", 1)]
+    assert [(item.path.name, item.n) for item in left] == [("test_faults.py", 1)]
 
 
 _RECORDED = """

@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.harness.skips import needs_torch
 from tests.harness.subprocesses import run_code
 
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("compiler")]
@@ -44,6 +45,7 @@ def mlp() -> nn.Module:
 
 @torch.no_grad()
 def write_package(model: nn.Module, inputs: torch.Tensor, path: Path, **settings) -> str:
+    needs_torch("2.13", "the interface of Inductor's C++ wrapper")
     """Compiles the model for batches of 2 to 64; returns the path of the package."""
     batch = torch.export.Dim("batch", min=2, max=64)
     program = torch.export.export(model, (inputs,), dynamic_shapes=({0: batch},))

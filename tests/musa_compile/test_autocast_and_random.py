@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from tests.harness.skips import needs_torch
 from tests.musa_compile.comparison import assert_same
 
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("musa", "compiler")]
@@ -19,6 +20,8 @@ pytestmark = [pytest.mark.once, pytest.mark.usefixtures("musa", "compiler")]
 
 @pytest.mark.parametrize("owner", ["torch", "torch.musa.amp"])
 def test_autocast_in_a_function(backend, owner):
+    if owner != "torch":
+        needs_torch("2.13", "the tracing of autocast's checks")
     model = nn.Linear(8, 8).to("musa")
 
     def f(x):
@@ -100,6 +103,7 @@ def test_a_generator_is_an_argument(backend):
 
 @pytest.mark.compiled
 def test_recomputed_regions_draw_the_numbers_of_the_forward(backend):
+    needs_torch("2.13", "register_graphsafe_rng_device_type")
     def block(x):
         return F.dropout(x, 0.5) * x
 
@@ -117,6 +121,7 @@ def test_recomputed_regions_draw_the_numbers_of_the_forward(backend):
 
 def test_a_recomputed_layer_has_the_gradient_of_the_kept_numbers(backend):
     """exp is its own derivative, so the gradient of a bias is the sum of the numbers that dropout kept."""
+    needs_torch("2.13", "register_graphsafe_rng_device_type")
     layer = nn.Linear(64, 64).to("musa")
 
     def block(x):

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.harness.skips import needs_torch
 from tests.harness.subprocesses import run_code
 
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("compiler")]
@@ -19,6 +20,7 @@ pytestmark = [pytest.mark.once, pytest.mark.usefixtures("compiler")]
 
 @pytest.fixture(autouse=True)
 def cpp_wrapper(compiler) -> Iterator[None]:
+    needs_torch("2.13", "the interface of Inductor's C++ wrapper")
     from torch._inductor import config
 
     with config.patch(cpp_wrapper=True):

@@ -14,6 +14,7 @@ from torch import nn
 
 from benchmarks.compiled import gpt_block, llama_block
 from benchmarks.gpu.models import ResNet50
+from tests.harness.skips import needs_torch
 from tests.musa_compile.comparison import assert_same
 
 pytestmark = [pytest.mark.once, pytest.mark.full, pytest.mark.usefixtures("compiler")]
@@ -82,6 +83,7 @@ def test_an_exported_model_is_compiled(model):
 
 @torch.no_grad()
 def test_an_exported_model_is_packaged_and_loaded(model, tmp_path):
+    needs_torch("2.13", "the interface of Inductor's C++ wrapper")
     on_host, x = model
     program = exported(copy.deepcopy(on_host).to("musa"), x.to("musa"))
     path = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "model.pt2"))

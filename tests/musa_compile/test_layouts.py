@@ -14,6 +14,7 @@ import torch
 from torch._subclasses import FakeTensorMode
 
 from tests.harness.parts import sample
+from tests.harness.skips import needs_torch
 from tests.musa_compile import full_run, layouts
 
 # Without the leak check, which comes with the fixture `musa`: after the samples of view_as_complex 512 bytes
@@ -101,6 +102,8 @@ def compared():
 
 @pytest.mark.parametrize("name", sample(layouts.operators(), 40, always=DIFFERENCES))
 def test_results_have_the_strides_of_fake_tensors(name, compared):
+    if name in DIFFERENCES:
+        needs_torch("2.13", "this difference")
     count, differences = layouts.compare(layouts.operators()[name])
     compared.update(samples=count, operators=count > 0)
     if name in DIFFERENCES:

@@ -6,6 +6,7 @@ the installed torch; whole builds with other minors are tested by `dev.py matrix
 
 import pytest
 
+from tests.harness.skips import needs_torch
 from tests.harness.subprocesses import run_code
 
 pytestmark = pytest.mark.once
@@ -73,11 +74,13 @@ print("\\n".join(str(warning.message) for warning in caught))
 
 
 def test_an_older_torch_compiles_without_the_wrapper_in_cpp():
+    needs_torch("2.13", "the names that are deleted")
     said = run_code(WITHOUT + COMPILE)
     assert "support musa with torch 2.13 and later" in said and "Fix: " in said
 
 
 def test_a_difference_that_is_not_known_is_a_warning_and_optimizers_work():
+    needs_torch("2.13", "the names that are deleted")
     changed = WITHOUT.replace(
         "def delete_dynamo():", f"def delete_dynamo():{UNKNOWN}".replace("\n", "\n    ")
     )

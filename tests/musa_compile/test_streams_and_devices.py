@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.harness.skips import needs_torch
 from tests.musa_compile.comparison import assert_same
 
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("musa", "compiler")]
@@ -117,6 +118,7 @@ def test_synchronization(backend, owner):
 
 @pytest.mark.parametrize("context", ["torch.musa.device", "torch.accelerator.device_index"])
 def test_the_current_device_is_chosen(backend, two_devices, context):
+    needs_torch("2.13", "register_device_context_manager")
     choose = torch.musa.device if context == "torch.musa.device" else torch.accelerator.device_index
 
     def f(x):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.skips import skip_permanently
+from tests.harness.skips import needs_torch, skip_permanently
 from tests.harness.subprocesses import run_code, run_module
 from tests.musa_compile.comparison import ONE_THREAD
 
@@ -561,6 +561,7 @@ def test_the_key_of_caches_has_the_generator() -> None:
 
 
 def test_a_measured_time_grows_with_the_work(musa: types.ModuleType) -> None:
+    needs_torch("2.12", "register_benchmarker")
     from torch._inductor.runtime.benchmarking import benchmarker
 
     from musa_compile import timing

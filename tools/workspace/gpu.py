@@ -59,7 +59,7 @@ TRITON = {"PYTHONPATH": "{tree}/tests/gpu/triton_backend"}
 SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
     ("conformance", ["tests/conformance"], 12, MUDNN),
     ("conformance_ported", ["tests/conformance"], 12, PORTED),
-    ("runtime", ["tests/musa_runtime"], 8, {}),
+    ("runtime", ["tests/musa_runtime"], 6, {}),
     ("ops_mudnn", ["tests/musa_ops_mudnn"], 4, {}),
     ("ops_ported", ["tests/musa_ops_ported"], 2, {}),
     ("amp", ["tests/musa_amp"], 1, {}),
