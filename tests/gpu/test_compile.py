@@ -85,7 +85,8 @@ def test_kernels_are_launched_on_the_current_stream(tmp_path: Path) -> None:
 
 GRAPHS = """
 from torch import nn
-model = nn.Sequential(*(nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.LayerNorm(64)) for _ in range(6))).to("musa")
+layers = [nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.LayerNorm(64)) for _ in range(6)]
+model = nn.Sequential(*layers).to("musa")
 compiled = torch.compile(model, mode="reduce-overhead", fullgraph=True)
 same, launches = [], []
 with torch.no_grad():

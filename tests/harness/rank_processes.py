@@ -52,7 +52,8 @@ def run_ranks(
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(prefixes) or name in kept
     }
-    early = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    early = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     common = {
         **inherited,
         **early,

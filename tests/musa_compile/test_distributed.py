@@ -70,7 +70,13 @@ dist.destroy_process_group()
 
 @pytest.mark.parametrize("compiled_by", ["aot_eager", pytest.param("inductor", marks=pytest.mark.full)])
 def test_two_ranks_give_the_results_of_eager_mode(tmp_path: Path, compiled_by: str) -> None:
-    ended = run_ranks(PROGRAM, RANKS, timeout=300, BACKEND=compiled_by, MEETING=str(tmp_path / "meeting"))
+    ended = run_ranks(
+        PROGRAM,
+        RANKS,
+        timeout=300,
+        BACKEND=compiled_by,
+        MEETING=str(tmp_path / "meeting"),
+    )
     for rank in ended:
         assert rank.status == 0, rank.err
         assert rank.out.splitlines() == ["DDP True", "FSDP2 True", "collectives True", "DTensor True"]

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.harness.skips import needs_torch
 from tests.musa_compile.comparison import assert_same, scaled
 
 # Without the leak check, which comes with the fixture `musa`: strict export keeps tensors of a model (on the
@@ -164,6 +165,7 @@ def test_code_of_another_version_is_not_taken_from_the_cache(monkeypatch):
 
 @pytest.mark.full
 def test_compiled_ahead_of_time_in_the_process():
+    needs_torch("2.13", "aot_compile")
     x = torch.randn(8, device="musa")
     compiled = torch.compile(scaled, fullgraph=True).aot_compile(((x,), {}))
     assert_same(compiled(x), scaled(x))

@@ -394,7 +394,8 @@ def test_the_stub_refuses_launches_that_a_device_would_not_run(run: Run) -> None
     ]
 
 
-# Kernels assume the alignment of inputs, except of one that the graph writes. Inputs at other addresses are copied.
+# Kernels assume the alignment of inputs, except of one that the graph writes. Inputs at other addresses are
+# copied.
 ALIGNMENT = """
 import torch._inductor.compile_fx
 from torch._inductor.utils import run_and_get_code

@@ -280,7 +280,8 @@ def run_suites(
     results: dict[str, dict[str, Any]] = {}
     with ThreadPoolExecutor(jobs) as pool:
         futures = [
-            (title, pool.submit(run, title, arguments, env)) for title, arguments, env in commands(chosen, gpus)
+            (title, pool.submit(run, title, arguments, env))
+            for title, arguments, env in commands(chosen, gpus)
         ]
         for title, future in futures:
             name = re.sub(r"_\d+$", "", title)

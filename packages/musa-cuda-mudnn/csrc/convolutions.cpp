@@ -22,7 +22,7 @@ struct Settings {
   const at::Context& context = at::globalContext();
   bool benchmark = context.benchmarkCuDNN();
   bool deterministic = context.deterministicCuDNN() || context.deterministicAlgorithms();
-  bool allow_tf32 = context.allowTF32CuDNN(); // set from the handle in call.cpp
+  bool allow_tf32 = context.allowTF32CuDNN(at::Float32Op::CONV); // set from the handle in call.cpp
 };
 
 // Grouped convolutions are left to torch, which has special kernels for some of them.

@@ -58,8 +58,9 @@ def register_benchmarker(function) -> None:
 
 
 def two_step_variance_limit() -> int:
-    """The number of elements up to which Inductor computes variances on the CPU in two steps; 0 if torch has no
-    other limit for the CPU than for other devices (2.12 and older).
+    """The number of elements up to which Inductor computes variances on the CPU in two steps.
+
+    0 if torch has no other limit for the CPU than for other devices (2.12 and older).
     """
     from torch._inductor import config
 

@@ -88,8 +88,8 @@ def _count_in_logical_order(graph):
 def _compute_variances_in_two_steps(graph):
     """Computes variances of few elements as the mean of squared differences, which is vectorized.
 
-    Inductor does so up to a number of elements on the CPU. On other devices the limit is 8 elements, above which
-    it uses Welford's recurrence.
+    Inductor does so up to a number of elements on the CPU. On other devices the limit is 8 elements, above
+    which it uses Welford's recurrence.
     """
     limit = _compat.two_step_variance_limit()
     for node in graph.find_nodes(op="call_function", target=_aten.var_mean.correction):

@@ -41,7 +41,7 @@ class _SelectsDevice:
         calls = [
             line for line in self.lines if isinstance(line, KernelCallLine) and line.device.type == "musa"
         ]
-        read = {argument for call in calls for argument in call.call_args}
+        read = {argument for call in calls for argument in call.call_args if isinstance(argument, str)}
         self.lines[:0] = [f"{name} = aligned_musa({name})" for name in self.aligned_inputs if name in read]
         devices = {call.device.index for call in calls}
         # One guard for the whole function instead of one per kernel. Not if nodes are on several

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -93,6 +94,14 @@ std::tuple<at::Tensor, at::Tensor> dropped(const at::Tensor& input, double keep,
   return {out, mask};
 }
 
+// Returns the tensor, or a copy with the strides of another, which is dense.
+at::Tensor laid_out_as(const at::Tensor& other, const at::Tensor& tensor) {
+  if (tensor.strides() == other.strides()) {
+    return tensor;
+  }
+  return at::empty_strided(other.sizes(), other.strides(), tensor.options()).copy_(tensor);
+}
+
 } // namespace
 
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p, std::optional<bool> train) {
@@ -110,9 +119,9 @@ at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tens
   if (!at::isFloatingType(grad_output.scalar_type()) || mask.scalar_type() != at::kBool) {
     return grad_output.mul(mask).mul(scale);
   }
-  const at::Tensor gradient = grad_output.contiguous();
-  const at::Tensor kept = mask.contiguous();
-  const at::Tensor result = at::empty_like(gradient);
+  const at::Tensor result = at::empty_like(grad_output); // dense, in the order of dimensions of grad_output
+  const at::Tensor gradient = laid_out_as(result, grad_output);
+  const at::Tensor kept = laid_out_as(result, mask);
   MUSA_DISPATCH(gradient.scalar_type(), "dropout_backward", (MUSA_FLOATING), {
     const auto* const from = gradient.const_data_ptr<scalar_t>();
     const bool* const keep = kept.const_data_ptr<bool>();

@@ -211,6 +211,14 @@ at::Tensor made_gradient(
   return grad_input;
 }
 
+// Gives the result the memory format of the input, as torch's CPU kernels do; its meta functions make it contiguous.
+void keep_format(const at::Tensor& self, const at::Tensor& out) {
+  const at::MemoryFormat format = self.suggest_memory_format();
+  if (format != at::MemoryFormat::Contiguous) {
+    out.unsafeGetTensorImpl()->empty_tensor_restride(format);
+  }
+}
+
 } // namespace
 
 void reflection_pad1d(const at::Tensor& self, at::IntArrayRef padding, const at::Tensor& out) {
@@ -249,9 +257,11 @@ void replication_pad1d(const at::Tensor& self, at::IntArrayRef padding, const at
   pad(Border::Replicated, self, padding, out);
 }
 void replication_pad2d(const at::Tensor& self, at::IntArrayRef padding, const at::Tensor& out) {
+  keep_format(self, out);
   pad(Border::Replicated, self, padding, out);
 }
 void replication_pad3d(const at::Tensor& self, at::IntArrayRef padding, const at::Tensor& out) {
+  keep_format(self, out);
   pad(Border::Replicated, self, padding, out);
 }
 void replication_pad1d_backward(
