@@ -14,6 +14,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from musa_runtime._compat import empty_host_cache
 from tests.harness.emulator import MEMORY_ALLOCATION, Emulator, Footprint
 from tests.harness.subprocesses import run_forked
 from tests.harness.sweeps import calls_to_fail
@@ -167,7 +168,7 @@ def _settled(musa, emulator: Emulator) -> tuple[Footprint, int]:
     for index in range(2):
         with musa.device(index):
             musa.empty_cache()
-    torch.accelerator.empty_host_cache()
+    empty_host_cache()
     return emulator.footprint(2), sum(musa.memory_allocated(index) for index in range(2))
 
 
