@@ -248,3 +248,28 @@ def test_generated_code_calls_products_directly(musa, compiler):
         assert_same(result, expected)
     assert " mm_musa(" in code and " addmm_musa(" in code
     assert code.count("extern_kernels.addmm(") == 1  # with a factor
+
+
+# C++ kernels are generated for a number of threads.
+THREADS = """
+from torch._dynamo.utils import counters
+from torch._inductor.utils import run_and_get_code
+torch.set_num_threads(%d)
+x = torch.randn(300, 400, device="musa")
+f = torch.compile(lambda x: (x * 11 + 1).exp().sum(-1))
+result, [code] = run_and_get_code(f, x)
+print(torch.allclose(result, (x * 11 + 1).exp().sum(-1)), counters["inductor"]["fxgraph_cache_hit"])
+print(code.count("#pragma omp parallel"))
+"""
+
+
+@pytest.mark.host_addressable("the key is that of C++ kernels")
+def test_cached_kernels_are_those_of_the_number_of_threads(cache_folder):
+    def hit_and_regions(threads: int) -> tuple[str, str]:
+        right, hit, regions = run_code(ONE_THREAD + THREADS % threads).split()
+        assert right == "True"
+        return hit, regions
+
+    assert hit_and_regions(2) == ("0", "1")
+    assert hit_and_regions(1) == ("0", "0")
+    assert hit_and_regions(2) == ("1", "1")

@@ -7,10 +7,12 @@ registration, it computes its cache key or runs the graph pass; both choose the 
 if it has changed.
 """
 
+from torch._inductor import config
 from torch._inductor.codegen import common
 from torch._inductor.codegen.triton import TritonScheduling
 from torch._inductor.codegen.wrapper_fxir import WrapperFxCodegen
 from torch._inductor.custom_graph_pass import CustomGraphModulePass
+from torch._inductor.utils import parallel_num_threads
 
 from . import (
     _compat,
@@ -81,6 +83,9 @@ class _Passes(CustomGraphModulePass):
 
 
 def _description(generator):
+    if generator == choice.HOST:
+        # C++ kernels are generated for a number of threads, which torch's keys contain for CPU tensors only.
+        return f"{generator} for {'any' if config.cpp.dynamic_threads else parallel_num_threads()} threads"
     if generator != choice.TRITON:
         return generator
     from torch.utils._triton import triton_hash_with_backend
