@@ -100,7 +100,7 @@ def compared():
     full_run.note_figures(__file__, samples=counts["samples"], operators=counts["operators"])
 
 
-@pytest.mark.parametrize("provider", ["mudnn", "ported"])  # the one that is asked first
+@pytest.mark.parametrize("provider", ["mudnn", "ported"])  # the first in the order
 @pytest.mark.parametrize("name", sample(layouts.operators(), 40, always=DIFFERENCES))
 def test_results_have_the_strides_of_fake_tensors(name, provider, compared):
     if name in DIFFERENCES:
