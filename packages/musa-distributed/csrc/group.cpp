@@ -264,6 +264,9 @@ void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, cons
     }
     return;
   }
+  // Another rank may abort its communicator while this one still collects reports. That can end this rank's calls, with
+  // results of no meaning, so waits of the program block for the error from now on.
+  const c10::musa::ComingError coming;
   error_.store(kind);
   const std::string reason = c10::str(who(), " ", launched != nullptr ? launched->operations->text() + " " : "", what);
   if (settings_.on_error == Settings::OnError::EndAtOnce) {

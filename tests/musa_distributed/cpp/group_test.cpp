@@ -240,6 +240,32 @@ TEST_F(GroupTest, AnErrorIsRaisedWhereTheProgramWaits) {
   EXPECT_NO_THROW(c10::musa::check_deferred_error());
 }
 
+// Another rank aborts first, which can end a call of this one.
+TEST_F(GroupTest, AWaitThatEndsWhileReportsAreCollectedRaisesTheError) {
+  Settings settings = quick();
+  settings.coordination = milliseconds(300); // rank 1 never answers, so reports take more than twice that
+  Rank rank(store, 0, settings);
+  rank.call(1, milliseconds(20), true);
+  while (rank.group->error() == ErrorType::SUCCESS) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_EQ(rank.group->failure(), nullptr);
+  rank.gate.open();
+  C10_MUSA_CHECK(musaStreamSynchronize(rank.comm->stream.stream()));
+  EXPECT_THROW(c10::musa::check_deferred_error(), c10::DistBackendError);
+  EXPECT_NE(failure_of(*rank.group).find("rank 1: does not answer"), std::string::npos);
+}
+
+TEST(ComingError, IsNoErrorIfItIsNotDeferred) {
+  { const c10::musa::ComingError coming; }
+  EXPECT_NO_THROW(c10::musa::check_deferred_error());
+  std::thread([] {
+    const c10::musa::ComingError coming;
+    EXPECT_NO_THROW(c10::musa::check_deferred_error()); // the thread does not wait for itself
+  }).join();
+  EXPECT_FALSE(c10::musa::deferred_error_pending.load());
+}
+
 TEST_F(GroupTest, ThreadsCallWhileOthersAskAndAbort) {
   Rank rank(store, 0, quick());
   std::atomic<bool> stop{false};

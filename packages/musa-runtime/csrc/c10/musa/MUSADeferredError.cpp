@@ -4,24 +4,58 @@
 
 #include <c10/util/Exception.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <utility>
 
 namespace c10::musa {
 namespace {
 
+constexpr std::chrono::minutes kComingLimit{1};
+
 struct Deferred {
-  std::mutex mutex; // guards first and more
+  std::mutex mutex; // guards the fields below
+  std::condition_variable changed;
   std::exception_ptr first;
   size_t more = 0;
+  size_t coming = 0; // errors that threads have announced
 };
+
+// The errors that this thread has announced and not deferred yet.
+thread_local size_t announced = 0;
 
 Deferred& deferred() {
   static Deferred& instance = *new Deferred();
   return instance;
 }
 
+// Call with the mutex held.
+void update(Deferred& errors) {
+  deferred_error_pending.store(errors.first != nullptr || errors.coming != 0, std::memory_order_release);
+  errors.changed.notify_all();
+}
+
 } // namespace
+
+ComingError::ComingError() {
+  Deferred& errors = deferred();
+  const std::lock_guard<std::mutex> lock(errors.mutex);
+  ++errors.coming;
+  ++announced;
+  update(errors);
+}
+
+ComingError::~ComingError() {
+  if (announced == 0) {
+    return; // the error has been deferred
+  }
+  Deferred& errors = deferred();
+  const std::lock_guard<std::mutex> lock(errors.mutex);
+  --errors.coming;
+  --announced;
+  update(errors);
+}
 
 std::atomic<bool> deferred_error_pending{false};
 
@@ -33,7 +67,8 @@ void defer_error(std::exception_ptr error) {
   } else {
     ++errors.more; // errors after the first are mostly its consequences
   }
-  deferred_error_pending.store(true, std::memory_order_release);
+  errors.coming -= std::exchange(announced, 0);
+  update(errors);
 }
 
 void defer_error(std::string message) {
@@ -47,7 +82,7 @@ void forget_deferred_error(const std::exception_ptr& error) {
   if (errors.first == error) {
     errors.first = nullptr;
     errors.more = 0;
-    deferred_error_pending.store(false, std::memory_order_release);
+    update(errors);
   }
 }
 
@@ -56,10 +91,13 @@ void raise_deferred_error() {
   std::exception_ptr first;
   size_t more = 0;
   {
-    std::lock_guard<std::mutex> lock(errors.mutex);
+    std::unique_lock<std::mutex> lock(errors.mutex);
+    if (announced == 0) { // the thread that announced an error must not wait for itself
+      errors.changed.wait_for(lock, kComingLimit, [&] { return errors.first != nullptr || errors.coming == 0; });
+    }
     first = std::exchange(errors.first, nullptr);
     more = std::exchange(errors.more, 0);
-    deferred_error_pending.store(false, std::memory_order_release);
+    update(errors);
   }
   if (first == nullptr) {
     return; // another thread has raised it

@@ -18,6 +18,18 @@ C10_MUSA_API extern std::atomic<bool> deferred_error_pending;
 // Callable from host functions: makes no SDK call.
 C10_MUSA_API void defer_error(std::string message);
 C10_MUSA_API void defer_error(std::exception_ptr error);
+
+// From its construction until the thread that constructed it defers an error (or destroys it), waits of other threads
+// that have ended block for that error, for a minute at most. For a thread that knows of a failure and still collects
+// what its message says: meanwhile the failed work may end, with results of no meaning.
+class C10_MUSA_API ComingError {
+ public:
+  ComingError();
+  ~ComingError();
+  ComingError(const ComingError&) = delete;
+  ComingError& operator=(const ComingError&) = delete;
+};
+
 // Drops an error that the program has already received elsewhere.
 C10_MUSA_API void forget_deferred_error(const std::exception_ptr& error);
 C10_MUSA_API void raise_deferred_error();
