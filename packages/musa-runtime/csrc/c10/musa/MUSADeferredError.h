@@ -20,8 +20,8 @@ C10_MUSA_API void defer_error(std::string message);
 C10_MUSA_API void defer_error(std::exception_ptr error);
 
 // From its construction until the thread that constructed it defers an error (or destroys it), waits of other threads
-// that have ended block for that error, for a minute at most. For a thread that knows of a failure and still collects
-// what its message says: meanwhile the failed work may end, with results of no meaning.
+// that have ended block for that error, for a minute at most. For a thread that has found a failure and still collects
+// the content of its message: meanwhile the failed work may end, with results of no meaning.
 class C10_MUSA_API ComingError {
  public:
   ComingError();
