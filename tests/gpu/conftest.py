@@ -12,7 +12,7 @@ import torch
 from tests.harness import skips
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")  # before the other fixtures of a module
 def both_devices() -> None:
     if not torch.cuda.is_available() or "musa_cuda" not in os.environ.get("MUSA_HOME", ""):
         skips.skip_permanently("gpu")
