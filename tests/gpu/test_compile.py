@@ -9,41 +9,28 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
-from tests.harness.subprocesses import run_python
-from tests.musa_compile.test_triton import ALL_CASES, CASES, TRAINING
+from tests.harness.skips import needs_torch
+from tests.harness.subprocesses import run_code
+from tests.musa_compile.comparison import ONE_THREAD
+from tests.musa_compile.test_triton import ALL_CASES, CASES, MEASURED, TRAINING
 
 BACKEND = str(Path(__file__).with_name("triton_backend"))
-# Names a kernel that was launched, and its device, as tests with the interpreter do.
-BEFORE = """
-
-import torch
-import torch._inductor.config
-torch._inductor.config.compile_threads = 1
-from triton_musa_cuda import driver
-LAUNCHES = driver.LAUNCHES
-"""
+THROUGH_TRITON = f"{ONE_THREAD}from triton_musa_cuda.driver import LAUNCHES\n"
 
 
 def run(code: str, folder: Path) -> list[str]:
     path = os.pathsep.join(filter(None, [BACKEND, os.environ.get("PYTHONPATH")]))
-    done = run_python(
-        "-c",
-        BEFORE + code,
-        PYTHONPATH=path,
-        TORCHINDUCTOR_CACHE_DIR=str(folder),
-        TRITON_CACHE_DIR=str(folder),
-        TORCH_MUSA_OPS=None,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.splitlines()
+    caches = {"TORCHINDUCTOR_CACHE_DIR": str(folder), "TRITON_CACHE_DIR": str(folder)}
+    return run_code(
+        THROUGH_TRITON + code, fresh=True, PYTHONPATH=path, TORCH_MUSA_OPS=None, **caches
+    ).splitlines()
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict:
     """For each case: whether the result is right, devices of launches, the current device afterwards."""
-    import torch
-
     devices = 2 if torch.musa.device_count() > 1 else 1
     chosen = {name: case for name, case in CASES.items() if devices > 1 or "musa:1" not in case}
     return json.loads(run(ALL_CASES % repr(chosen), tmp_path_factory.mktemp("cases"))[-1])
@@ -104,28 +91,6 @@ def test_a_graph_replays_the_kernels(tmp_path: Path) -> None:
     assert " ".join(run(GRAPHS, tmp_path)).split() == ["True", "True", "0"]
 
 
-MEASURED = """
-import sys
-import torch._inductor.compile_fx
-from torch._inductor.runtime import benchmarking
-if not hasattr(benchmarking, "register_benchmarker"):
-    print("CUDA's events")
-    sys.exit()
-from musa_compile import timing
-measured = []
-def counted(*arguments, **options):
-    measured.append(timing.measure(*arguments, **options))
-    return measured[-1]
-benchmarking.register_benchmarker("musa", counted, override=True)
-f = lambda x: (x * 3 + 1).exp()
-x = torch.randn(1000, 400, device="musa")
-print(torch.allclose(torch.compile(f)(x), f(x)), len(measured) > 1, all(ms > 0 for ms in measured))
-"""
-
-
 def test_configurations_are_measured_on_the_device(tmp_path: Path) -> None:
-    """torch 2.11 measures with CUDA's events, which the pack cannot change."""
-    import torch
-
-    expected = ["CUDA's events"] if torch.__version__ < "2.12" else ["True True True"]
-    assert run(MEASURED, tmp_path) == expected
+    needs_torch("2.12", "register_benchmarker")
+    assert run(MEASURED, tmp_path) == ["True True True"]

@@ -216,8 +216,8 @@ def test_kernels_are_launched_on_the_current_stream(run: Run) -> None:
     assert run(STREAMS, MUSA_EMULATOR_MODE="async").split() == ["True"] * 4 + ["False"]
 
 
-# torch measures configurations with the registered function; without one it uses CUDA's events.
-AUTOTUNING = """
+# torch measures configurations with the registered function.
+MEASURED = """
 import torch._inductor.compile_fx  # registers
 from torch._inductor.runtime import benchmarking
 from musa_compile import timing
@@ -229,7 +229,9 @@ benchmarking.register_benchmarker("musa", counted, override=True)
 f = lambda x: (x * 3 + 1).exp()
 x = torch.randn(100, 40, device="musa")
 print(torch.allclose(torch.compile(f)(x), f(x)), len(measured) > 1, all(ms > 0 for ms in measured))
-
+"""
+# Without one it uses CUDA's events.
+UNREGISTERED = """
 del benchmarking._BENCHMARK_DISPATCH["musa"]
 torch._dynamo.reset()
 g = lambda x: (x * 5 - 1).exp()
@@ -242,7 +244,7 @@ except Exception as error:
 
 def test_configurations_are_measured_with_events_of_the_device(run: Run, tmp_path: Path) -> None:
     # Its own folder: autotuning keeps its choices there.
-    assert run(AUTOTUNING, TORCHINDUCTOR_CACHE_DIR=str(tmp_path)).split() == ["True"] * 4
+    assert run(MEASURED + UNREGISTERED, TORCHINDUCTOR_CACHE_DIR=str(tmp_path)).split() == ["True"] * 4
 
 
 CACHED = """

@@ -190,7 +190,6 @@ import torch
 import torch.nn.functional as F
 x = torch.randn(2, 4, 8, device="musa")
 image, kernel = torch.randn(2, 4, 8, 8, device="musa"), torch.randn(4, 4, 3, 3, device="musa")
-leaf = kernel.clone().requires_grad_()
 lstm = torch.nn.LSTM(8, 8).to("musa")
 programs = {
     "product": lambda: x @ x.mT,

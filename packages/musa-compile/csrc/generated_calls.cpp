@@ -68,6 +68,15 @@ PyObject* empty_strided(PyObject*, PyObject* const* arguments, Py_ssize_t count)
   END_HANDLE_TH_ERRORS
 }
 
+// If the argument is no tensor, sets a Python exception and returns false.
+bool require_tensor(PyObject* argument) {
+  if (!THPVariable_Check(argument)) {
+    PyErr_Format(PyExc_TypeError, "expected a tensor, got %s", Py_TYPE(argument)->tp_name);
+    return false;
+  }
+  return true;
+}
+
 // Reads tensors and the output, which is last. On failure sets a Python exception and returns false.
 template <size_t Count>
 bool read_tensors(PyObject* const* arguments, Py_ssize_t count, std::array<at::Tensor, Count>& out) {
@@ -76,8 +85,7 @@ bool read_tensors(PyObject* const* arguments, Py_ssize_t count, std::array<at::T
     return false;
   }
   for (size_t i = 0; i < Count; ++i) {
-    if (!THPVariable_Check(arguments[i])) {
-      PyErr_Format(PyExc_TypeError, "expected a tensor, got %s", Py_TYPE(arguments[i])->tp_name);
+    if (!require_tensor(arguments[i])) {
       return false;
     }
     out[i] = THPVariable_Unpack(arguments[i]);
@@ -119,8 +127,7 @@ void bmm(const at::Tensor& left, const at::Tensor& right, at::Tensor& out) {
 // strides.
 PyObject* aligned(PyObject*, PyObject* argument) {
   HANDLE_TH_ERRORS
-  if (!THPVariable_Check(argument)) {
-    PyErr_Format(PyExc_TypeError, "expected a tensor, got %s", Py_TYPE(argument)->tp_name);
+  if (!require_tensor(argument)) {
     return nullptr;
   }
   const at::Tensor& tensor = THPVariable_Unpack(argument);
