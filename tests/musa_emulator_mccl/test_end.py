@@ -27,10 +27,18 @@ def test_ranks_that_destroy_two_communicators_in_different_orders_wait_for_each_
     code = """
         import threading
         pair = [join("first"), join("second")]
-        threading.Timer(3, lambda: (print("waits", flush=True), os._exit(0))).start()
+        waits = [Path(os.environ["MCCL_TEST_FOLDER"], f"waits{rank}") for rank in range(2)]
+        def report():
+            print("waits", flush=True)
+            waits[RANK].touch()
+            # The exit of a rank ends the other's wait.
+            wait_until(waits[1 - RANK].exists)
+            os._exit(0)
+        threading.Timer(3, report).start()
         for comm in pair[::1 - 2 * RANK]:
             ok(mccl.mcclCommDestroy(comm))
-        print("done", flush=True)
+        if not waits[RANK].exists():
+            print("done", flush=True)
         os._exit(0)
     """
     assert outputs_of(code, tmp_path) == ["waits"] * 2
