@@ -19,7 +19,8 @@ bool is_small(musa::dnn::Binary::Mode, const Tensor&, const Tensor&, const Tenso
 bool is_small(const c10::Scalar&, const Tensor&) { return false; }
 bool is_small_extreme(const Tensor&, const Tensor&, int64_t) { return false; }
 bool is_small_pick(int64_t, int64_t, int64_t) { return false; }
-void zero_small(const Tensor&) { unreachable(); }
+bool repeat_small(const Tensor&, const Tensor&) { return false; }
+void fill_small(const c10::Scalar&, const Tensor&) { unreachable(); }
 void find_small(bool, const Tensor&, const Tensor&) { unreachable(); }
 bool pick_small(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t, int64_t) { unreachable(); }
 void run_small(musa::dnn::Unary::Mode, const c10::Scalar&, const Tensor&, const Tensor&) { unreachable(); }

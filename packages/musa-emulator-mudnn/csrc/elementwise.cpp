@@ -448,7 +448,7 @@ Status Fill::Run(Handle& handle, Tensor& out) const {
   return call<"musa::dnn::Fill::Run">(handle, {&out}, [&](Call& call) {
     const Scalar value = integer_ ? Scalar(integer_value_) : Scalar(value_);
     if (is_small(value, out)) {
-      return call.enqueue_brief([out = out] { zero_small(out); });
+      return call.enqueue_brief([value, out = out] { fill_small(value, out); });
     }
     return call.enqueue([value, out = out] {
       at::Tensor result = alias(out);

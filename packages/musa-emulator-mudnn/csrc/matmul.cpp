@@ -18,6 +18,7 @@
 #include "support/call.h"
 #include "support/borrowed.h"
 #include "support/shapes.h"
+#include "support/small.h"
 
 namespace musa::dnn {
 
@@ -361,7 +362,8 @@ void run_plain(const Product& p, Epilogue epilogue) {
       ops::add_out(d, d, lent_alias(p.bias), p.gamma);
     }
   } else if (biased) {
-    multiply(d, a, b, lent_alias(p.bias), p.gamma, p.alpha);
+    // torch's function also copies the addend first, but as an operator of its own.
+    multiply(d, a, b, repeat_small(p.d, p.bias) ? d : lent_alias(p.bias), p.gamma, p.alpha);
   } else {
     multiply(d, a, b, d, 0, p.alpha);
   }

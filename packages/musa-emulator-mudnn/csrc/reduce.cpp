@@ -355,6 +355,13 @@ Status Reduce::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryMa
     return call.enqueue(
         workspace, partial_results(in),
         [mode = mode_, order = order_, correction = correction_, out = *place, what = *what] {
+          if (mode == Mode::MEAN && is_small(Unary::Mode::DIV, out, out)) {
+            // torch's mean is the same sum and division, but plans both.
+            run_reduce(Mode::ADD, order, correction, lent_alias(out), lent_alias(what.in), what.dims);
+            const int64_t count = TensorAccess::elements(what.in) / TensorAccess::elements(out);
+            run_small(Unary::Mode::DIV, c10::Scalar(count), out, out);
+            return;
+          }
           run_reduce(mode, order, correction, lent_alias(out), lent_alias(what.in), what.dims);
         });
   });

@@ -200,14 +200,15 @@ bool pow_tensors_served(const at::Tensor& self, const at::Tensor& exponent) {
       (at::isFloatingType(self.scalar_type()) || at::isFloatingType(exponent.scalar_type()));
 }
 
-void pow_number(
-    at::TensorIteratorBase& iter, const at::Tensor& /*self*/, const at::Scalar& exponent, const at::Tensor& out) {
-  const at::Tensor& base = iter.input(0); // promoted by the meta function
-  write_as(base.scalar_type(), out, [&](const at::Tensor& result) {
+void pow_number(Common common, const at::Tensor& self, const at::Scalar& exponent, const at::Tensor& out) {
+  write_as(common.dtype, out, [&](const at::Tensor& result) {
+    const Operand base = in_dtype(self, common.dtype);
     if (exponent.equal(2)) {
       run_binary(BinaryMode::MUL, result, base, base);
+    } else if (exponent.equal(1)) { // the gradient of a square
+      run_unary(UnaryMode::IDENTITY, result, base);
     } else {
-      run_unary(UnaryMode::POW, result, base, fitting(exponent, base.scalar_type()));
+      run_unary(UnaryMode::POW, result, base, fitting(exponent, common.dtype));
     }
   });
 }

@@ -2,8 +2,11 @@
 // Copyright (c) torch_musa contributors
 #include "support/small.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <optional>
 
 #include "support/alias.h"
 #include "support/shapes.h"
@@ -19,6 +22,28 @@ constexpr int64_t kSmallBytes = 16 << 10; // limit for copies and fills
 
 bool dense_float(const Tensor& tensor) {
   return TensorAccess::type(tensor) == Tensor::Type::FLOAT && TensorAccess::contiguous(tensor);
+}
+
+// Whether all elements are the same FLOAT in memory: one element, or strides of 0.
+bool one_float(const Tensor& tensor) {
+  for (int i = 0; i < TensorAccess::ndim(tensor); ++i) {
+    if (TensorAccess::dims(tensor)[i] != 1 && TensorAccess::strides(tensor)[i] != 0) {
+      return false;
+    }
+  }
+  return TensorAccess::type(tensor) == Tensor::Type::FLOAT;
+}
+
+// The unary mode with the same result if the right operand is one number.
+std::optional<Unary::Mode> with_number(Binary::Mode mode) {
+  switch (mode) {
+    case Binary::Mode::ADD: return Unary::Mode::ADD;
+    case Binary::Mode::SUB: return Unary::Mode::SUB;
+    case Binary::Mode::MUL: return Unary::Mode::MUL;
+    case Binary::Mode::DIV:
+    case Binary::Mode::TRUEDIV: return Unary::Mode::DIV;
+    default: return std::nullopt;
+  }
 }
 
 // Rounds once, including to infinity.
@@ -89,14 +114,37 @@ MUDNN_WIDEST bool binary(
 } // namespace
 
 bool is_small(const c10::Scalar& value, const Tensor& out) {
+  if (TensorAccess::elements(out) > kSmall || !TensorAccess::contiguous(out)) {
+    return false;
+  }
   const double number = value.toDouble();
-  return number == 0 && !std::signbit(number) && TensorAccess::contiguous(out) &&
-      TensorAccess::elements(out) <= kSmall && TensorAccess::type(out) != Tensor::Type::QINT4;
+  if (TensorAccess::type(out) == Tensor::Type::FLOAT) {
+    // torch's function refuses a finite number out of range.
+    return !std::isfinite(number) || std::abs(number) <= std::numeric_limits<float>::max();
+  }
+  return number == 0 && !std::signbit(number) && TensorAccess::type(out) != Tensor::Type::QINT4;
 }
 
-void zero_small(const Tensor& out) {
-  const size_t size = c10::elementSize(scalar_type(TensorAccess::type(out)));
-  std::memset(TensorAccess::address(out), 0, static_cast<size_t>(TensorAccess::elements(out)) * size);
+void fill_small(const c10::Scalar& value, const Tensor& out) {
+  const auto count = static_cast<size_t>(TensorAccess::elements(out));
+  if (TensorAccess::type(out) == Tensor::Type::FLOAT) {
+    std::fill_n(floats(out), count, as_float(value));
+  } else {
+    std::memset(TensorAccess::address(out), 0, count * c10::elementSize(scalar_type(TensorAccess::type(out))));
+  }
+}
+
+bool repeat_small(const Tensor& matrix, const Tensor& row) {
+  const int64_t length = TensorAccess::elements(row);
+  const int64_t elements = TensorAccess::elements(matrix);
+  if (elements > kSmall || TensorAccess::ndim(matrix) != 2 || TensorAccess::dims(matrix)[1] != length ||
+      !dense_float(matrix) || !dense_float(row)) {
+    return false;
+  }
+  for (float* to = floats(matrix); to != floats(matrix) + elements; to += length) {
+    std::memcpy(to, floats(row), static_cast<size_t>(length) * sizeof(float));
+  }
+  return true;
 }
 
 bool is_small_extreme(const Tensor& positions, const Tensor& in, int64_t dim) {
@@ -155,23 +203,40 @@ bool pick_small(
 }
 
 bool is_small(Unary::Mode mode, const Tensor& out, const Tensor& in) {
-  return TensorAccess::elements(out) <= kSmall && dense_float(out) && dense_float(in) &&
+  return TensorAccess::elements(out) <= kSmall && dense_float(out) && (dense_float(in) || one_float(in)) &&
       unary(mode, 0, /*count=*/0, floats(out), floats(in));
 }
 
 bool is_small(Binary::Mode mode, const Tensor& out, const Tensor& left, const Tensor& right) {
-  return TensorAccess::elements(out) <= kSmall && same_shape(out, left) && same_shape(out, right) &&
-      dense_float(out) && dense_float(left) && dense_float(right) &&
-      binary(mode, 0, /*count=*/0, floats(out), floats(left), floats(right));
+  if (TensorAccess::elements(out) > kSmall || !dense_float(out)) {
+    return false;
+  }
+  const bool whole_left = same_shape(out, left) && dense_float(left);
+  if (whole_left && same_shape(out, right) && dense_float(right)) {
+    return binary(mode, 0, /*count=*/0, floats(out), floats(left), floats(right));
+  }
+  return whole_left && one_float(right) && with_number(mode);
 }
 
 void run_small(Unary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& in) {
-  unary(mode, as_float(alpha), TensorAccess::elements(out), floats(out), floats(in));
+  const int64_t count = TensorAccess::elements(out);
+  if (dense_float(in)) {
+    unary(mode, as_float(alpha), count, floats(out), floats(in));
+  } else {
+    float result = 0;
+    unary(mode, as_float(alpha), 1, &result, floats(in));
+    std::fill_n(floats(out), count, result);
+  }
 }
 
 void run_small(
     Binary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& left, const Tensor& right) {
-  binary(mode, as_float(alpha), TensorAccess::elements(out), floats(out), floats(left), floats(right));
+  const int64_t count = TensorAccess::elements(out);
+  if (same_shape(out, right) && dense_float(right)) {
+    binary(mode, as_float(alpha), count, floats(out), floats(left), floats(right));
+  } else {
+    unary(*with_number(mode), *floats(right), count, floats(out), floats(left));
+  }
 }
 
 } // namespace musa_emulator::dnn

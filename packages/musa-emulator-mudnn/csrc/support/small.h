@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Plain loops for small dense operands: torch's functions take longer to start than these take to run. Only for
-// operations whose results are exactly defined, so that both implementations return the same bits.
+// Plain loops for small operands, dense or one element that is broadcast: torch's functions take longer to start than
+// these take to run. Only for operations whose results are exactly defined, so that both implementations return the same
+// bits.
 #pragma once
 
 #include <c10/core/Scalar.h>
@@ -15,9 +16,9 @@ namespace musa_emulator::dnn {
 bool is_small(musa::dnn::Unary::Mode mode, const Tensor& out, const Tensor& in);
 bool is_small(musa::dnn::Binary::Mode mode, const Tensor& out, const Tensor& left, const Tensor& right);
 
-// Fills with 0; supports every type.
+// Fills FLOAT memory with any number, and memory of other types with 0.
 bool is_small(const c10::Scalar& value, const Tensor& out);
-void zero_small(const Tensor& out);
+void fill_small(const c10::Scalar& value, const Tensor& out);
 
 // Writes the index of the largest or smallest element of each row (the last dimension): the first of equal elements or
 // the first NaN, as in torch. For FLOAT rows with up to a few thousand elements.
@@ -28,6 +29,9 @@ void find_small(bool largest, const Tensor& positions, const Tensor& in);
 // whether the copy is small. pick_small() returns false, with some slices copied, if an index is out of range.
 bool is_small_pick(int64_t outer, int64_t picks, int64_t bytes);
 bool pick_small(const Tensor& out, const Tensor& indices, const Tensor& params, int64_t outer, int64_t size, int64_t bytes);
+
+// Copies a row to each row of a matrix. Returns false, without a copy, if the operands are not small.
+bool repeat_small(const Tensor& matrix, const Tensor& row);
 
 void run_small(musa::dnn::Unary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& in);
 void run_small(
