@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/musa/EmptyTensor.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAStream.h>
@@ -63,8 +64,8 @@ PyObject* empty_strided(PyObject*, PyObject* const* arguments, Py_ssize_t count)
     return nullptr;
   }
   const auto dtype = reinterpret_cast<THPDtype*>(arguments[2])->scalar_type;
-  const c10::Device device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(index));
-  return THPVariable_Wrap(at::empty_strided(size, stride, at::TensorOptions().dtype(dtype).device(device)));
+  // Not through the dispatcher, like torch's function for generated code on the CPU.
+  return THPVariable_Wrap(at::detail::empty_strided_musa(size, stride, dtype, static_cast<c10::DeviceIndex>(index)));
   END_HANDLE_TH_ERRORS
 }
 
