@@ -15,6 +15,7 @@ from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.codegen.wrapper import SubgraphPythonWrapperCodegen
 from torch._inductor.virtualized import V
 
+from .invariant_loads import KernelProxy
 from .python_wrapper import MusaLines, MusaPythonWrapper
 
 _HOST = torch.device("cpu")
@@ -26,6 +27,8 @@ class MusaScheduling(CppScheduling):
     While a kernel is generated, the graph's current device is the CPU: torch selects the code generator by
     that device (`get_current_backend`), and uses Triton's for every device that it does not list.
     """
+
+    kernel_proxy_cls = KernelProxy
 
     def __init__(self, scheduler):
         super().__init__(scheduler)
