@@ -11,16 +11,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.harness.skips import needs_torch
-
 from .comparison import assert_same
 
 pytestmark = pytest.mark.once
 
-
-@pytest.fixture(autouse=True)
-def classes() -> None:
-    needs_torch("2.13", "the class of Inductor's C++ kernels as an attribute")
 
 
 def compiled(program: Callable, *inputs: torch.Tensor, **options) -> tuple[torch.Tensor, str]:

@@ -110,11 +110,7 @@ def _compute_variances_in_two_steps(graph):
         if not all(user.target is operator.getitem for user in node.users):
             continue
         with graph.inserting_before(node):
-            if count & (count - 1) == 0:
-                # Exact, and cheaper where the quotient is computed again for each element.
-                mean = _call(graph, _aten.mul.Tensor, _call(graph, _aten.sum.dim_IntList, x, list(dims), True), 1 / count)
-            else:
-                mean = _call(graph, _aten.mean.dim, x, list(dims), True)
+            mean = _call(graph, _aten.mean.dim, x, list(dims), True)
             difference = _call(graph, _aten.sub.Tensor, x, mean)
             square = _call(graph, _aten.mul.Tensor, difference, difference)
             total = _call(graph, _aten.sum.dim_IntList, square, list(dims), keepdim)

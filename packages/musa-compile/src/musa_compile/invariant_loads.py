@@ -6,9 +6,6 @@ A row operation such as layer norm reads the row's mean and variance for each ve
 writes these loads into the loop. The loop also stores results through a pointer of the same type, so the
 compiler must assume that a store changes them, and computes all that depends on them, such as a division and
 a square root, for each vector. Before the loop, they are loaded once.
-
-This needs the class attributes of torch 2.13 and later (`kernel_proxy_cls` and the classes below it); earlier
-versions do not read them.
 """
 
 import dataclasses
