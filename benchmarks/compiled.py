@@ -192,7 +192,7 @@ def check(name: str, results: list) -> None:
                 raise RuntimeError(f"{name}: compiled and eager results differ; the time is meaningless")
 
 
-def pairs(name: str, device: torch.device, baseline: torch.device, effort: Effort) -> tuple[Pair, Pair, Pair]:
+def pairs(name: str, device: torch.device, baseline: torch.device, effort: Effort) -> tuple[Pair, ...]:
     """Measures a program: the compiled device against the compiled baseline, and each against eager mode."""
     [case] = [case for case in CASES if case.name == name]
     torch.manual_seed(0)
@@ -225,10 +225,10 @@ def measure(
     case: Case, device: torch.device, baseline: torch.device, effort: Effort, processes: int
 ) -> Iterator[Row]:
     runs = [in_own_process(pairs, case.name, device, baseline, effort) for _ in range(processes)]
-    overhead, gain, gain_of_baseline = (median(measured) for measured in zip(*runs))
+    overhead, gain, baseline_gain = (median(measured) for measured in zip(*runs))
     yield _row("compiled / compiled on the baseline", case.name, overhead, BAR)
-    if gain_of_baseline.ratio <= GAIN:
-        yield _row("compiled / eager", case.name, gain, max(GAIN, BAR * gain_of_baseline.ratio))
+    if baseline_gain.ratio <= GAIN:
+        yield _row("compiled / eager", case.name, gain, max(GAIN, BAR * baseline_gain.ratio))
 
 
 def measure_graphed(device: torch.device, effort: Effort) -> Row:

@@ -71,6 +71,91 @@ def test_a_fill_of_a_view_changes_no_other_element(musa):
     assert torch.equal(x.cpu(), torch.tensor([0.0, 1.0] * 3).expand(4, 6))
 
 
+@pytest.mark.parametrize("value", [NAN, INF, -INF, 3.4e38, 1e-45, 2**40 + 1, True])
+def test_a_fill_rounds_as_torchs(musa, value):
+    filled, expected = torch.ones(5, device="musa").fill_(value).cpu(), torch.ones(5).fill_(value)
+    assert torch.equal(filled.view(torch.int32), expected.view(torch.int32))
+
+
+def test_a_fill_out_of_range_is_refused(musa):
+    for x in (torch.ones(5), torch.ones(5, device="musa")):
+        with pytest.raises(RuntimeError, match="overflow"):
+            x.fill_(1e39)
+    assert torch.ones(2, device="musa").sum().item() == 2
+
+
+NUMBERS = {
+    "divided": lambda x: x / 7,
+    "multiplied": lambda x: x * 0.1,
+    "added": lambda x: x + 0.1,
+    "squared": torch.square,
+    "rectified": torch.relu,
+    "kept": lambda x: x.clone(memory_format=torch.contiguous_format),
+}
+
+
+@pytest.mark.parametrize("operation", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize("shape", [(32, 10), (64, 64), (65, 64)], ids=str)
+def test_a_number_that_is_broadcast_is_an_operand(musa, served_by_mudnn, operation, shape):
+    for number in (-1.3, NAN):
+        x = torch.tensor(number)
+        result = operation(x.to("musa").expand(shape)).cpu()
+        assert torch.equal(result.view(torch.int32), operation(x.expand(shape)).view(torch.int32))
+
+
+@pytest.mark.parametrize("operation", [torch.add, torch.sub, torch.mul, torch.div], ids=lambda f: f.__name__)
+def test_one_operand_of_two_is_a_number(musa, operation):
+    x = torch.randn(9, 7, generator=torch.Generator().manual_seed(0))
+    for number in (torch.tensor(0.3), torch.tensor([[3.0]]), torch.tensor(-INF).expand(9, 7)):
+        for pair in ((x, number), (number, x)):
+            there = operation(*(operand.to("musa").expand_as(operand) for operand in pair))
+            assert torch.equal(there.cpu(), operation(*pair))
+    own = x.to("musa")
+    assert torch.equal(own.mul_(own[0, 0].clone()).cpu(), x * x[0, 0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64], ids=str)
+@pytest.mark.parametrize("dims", [None, 0, 1, (0, 2)], ids=str)
+def test_a_mean_is_torchs(musa, served_by_mudnn, dtype, dims):
+    for shape in ((3, 7, 5), (40, 64, 5), (2, 2500, 3)):
+        x = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+        found, served = served_by_mudnn("aten::mean.dim", lambda x=x: x.to("musa").mean(dims, keepdim=True))
+        assert served
+        assert torch.equal(found.cpu(), x.mean(dims, keepdim=True))
+    wide = x.to("musa").mean(dims, dtype=torch.float64).cpu()
+    assert torch.equal(wide, x.mean(dims, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("rows", [1, 31, 64, 65])
+@pytest.mark.parametrize("columns", [1, 10, 64])
+def test_a_product_with_a_bias_is_torchs(musa, rows, columns):
+    generator = torch.Generator().manual_seed(0)
+    a, b, bias = (
+        torch.randn(*shape, generator=generator) for shape in ((rows, 33), (columns, 33), (columns,))
+    )
+    for beta, alpha in ((1, 1), (0.5, 2), (0, 1)):
+        here = torch.addmm(bias, a, b.t(), beta=beta, alpha=alpha)
+        there = torch.addmm(bias.to("musa"), a.to("musa"), b.to("musa").t(), beta=beta, alpha=alpha)
+        torch.testing.assert_close(there.cpu(), here)
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 1.0, 2, 2.0, 3, 0.5, -1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32], ids=str)
+def test_powers(musa, dtype, exponent):
+    x = torch.randint(1, 9, (5, 6), generator=torch.Generator().manual_seed(0)).to(dtype)
+    if dtype == torch.int32 and exponent == -1:
+        with pytest.raises(RuntimeError, match="negative integer powers"):
+            torch.pow(x.to("musa"), exponent)
+        return
+    for view in (torch.clone, torch.t, lambda x: x[:, ::2], lambda x: x[:1]):
+        there, expected = view(x.to("musa")), view(x) ** exponent
+        torch.testing.assert_close(torch.pow(there, exponent).cpu(), expected)
+        out = torch.empty(0, dtype=expected.dtype, device="musa")
+        torch.testing.assert_close(torch.pow(there, exponent, out=out).cpu(), expected)
+        if expected.dtype == dtype:
+            torch.testing.assert_close(there.clone().pow_(exponent).cpu(), expected)
+
+
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 @pytest.mark.parametrize("elements", [1, 255, 1024, 1025])
 def test_gelu_equals_torchs_on_both_sides_of_the_limit(musa, elements, approximate):
