@@ -171,7 +171,9 @@ QUICK = ("softmax", "perceptron, training", "AdamW step of a GPT block")
 PROCESSES = 3  # for each program: the ratio differs between processes by up to 4 %
 
 
-def side(case: Case, program: Callable, x: torch.Tensor, device: torch.device, compiled: Callable) -> Callable:
+def side(
+    case: Case, program: Callable, x: torch.Tensor, device: torch.device, compiled: Callable
+) -> Callable:
     own = copy.deepcopy(program).to(device) if isinstance(program, nn.Module) else program
     return case.side(own, x.to(device), compiled)
 
