@@ -24,6 +24,10 @@ bool dense_float(const Tensor& tensor) {
   return TensorAccess::type(tensor) == Tensor::Type::FLOAT && TensorAccess::contiguous(tensor);
 }
 
+bool both_dense(const Tensor& out, const Tensor& left, const Tensor& right) {
+  return same_shape(out, left) && same_shape(out, right) && dense_float(left) && dense_float(right);
+}
+
 // Whether all elements are the same FLOAT in memory: one element, or strides of 0.
 bool one_float(const Tensor& tensor) {
   for (int i = 0; i < TensorAccess::ndim(tensor); ++i) {
@@ -34,16 +38,27 @@ bool one_float(const Tensor& tensor) {
   return TensorAccess::type(tensor) == Tensor::Type::FLOAT;
 }
 
-// The unary mode with the same result if the right operand is one number.
-std::optional<Unary::Mode> with_number(Binary::Mode mode) {
-  switch (mode) {
-    case Binary::Mode::ADD: return Unary::Mode::ADD;
-    case Binary::Mode::SUB: return Unary::Mode::SUB;
-    case Binary::Mode::MUL: return Unary::Mode::MUL;
-    case Binary::Mode::DIV:
-    case Binary::Mode::TRUEDIV: return Unary::Mode::DIV;
-    default: return std::nullopt;
-  }
+// A binary operation of which one operand is one number, as a unary operation with the same result.
+struct WithNumber {
+  Unary::Mode mode;
+  const Tensor& number;
+  const Tensor& operand;
+};
+
+std::optional<WithNumber> with_number(
+    Binary::Mode mode, const Tensor& out, const Tensor& left, const Tensor& right) {
+  using M = Binary::Mode;
+  const bool swapped = one_float(left) && (mode == M::ADD || mode == M::MUL);
+  const WithNumber result{
+      mode == M::ADD       ? Unary::Mode::ADD
+          : mode == M::SUB ? Unary::Mode::SUB
+          : mode == M::MUL ? Unary::Mode::MUL
+                           : Unary::Mode::DIV,
+      swapped ? left : right, swapped ? right : left};
+  const bool known = mode == M::ADD || mode == M::SUB || mode == M::MUL || mode == M::DIV || mode == M::TRUEDIV;
+  return known && one_float(result.number) && same_shape(out, result.operand) && dense_float(result.operand)
+      ? std::optional(result)
+      : std::nullopt;
 }
 
 // Rounds once, including to infinity.
@@ -211,11 +226,8 @@ bool is_small(Binary::Mode mode, const Tensor& out, const Tensor& left, const Te
   if (TensorAccess::elements(out) > kSmall || !dense_float(out)) {
     return false;
   }
-  const bool whole_left = same_shape(out, left) && dense_float(left);
-  if (whole_left && same_shape(out, right) && dense_float(right)) {
-    return binary(mode, 0, /*count=*/0, floats(out), floats(left), floats(right));
-  }
-  return whole_left && one_float(right) && with_number(mode);
+  return both_dense(out, left, right) ? binary(mode, 0, /*count=*/0, floats(out), floats(left), floats(right))
+                                      : with_number(mode, out, left, right).has_value();
 }
 
 void run_small(Unary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& in) {
@@ -232,10 +244,11 @@ void run_small(Unary::Mode mode, const c10::Scalar& alpha, const Tensor& out, co
 void run_small(
     Binary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& left, const Tensor& right) {
   const int64_t count = TensorAccess::elements(out);
-  if (same_shape(out, right) && dense_float(right)) {
+  if (both_dense(out, left, right)) {
     binary(mode, as_float(alpha), count, floats(out), floats(left), floats(right));
   } else {
-    unary(*with_number(mode), *floats(right), count, floats(out), floats(left));
+    const auto [unary_mode, number, operand] = *with_number(mode, out, left, right);
+    unary(unary_mode, *floats(number), count, floats(out), floats(operand));
   }
 }
 
