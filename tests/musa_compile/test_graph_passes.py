@@ -201,6 +201,41 @@ def test_compiled_sums_over_indices_are_those_of_eager_mode(compiler: None) -> N
     assert torch.musa.ops.explain("aten::scatter_add_")["calls"] - before == 4
 
 
+@pytest.mark.host_addressable("the pass is one before C++ kernels")
+@pytest.mark.parametrize("memory_format", [torch.channels_last, torch.contiguous_format], ids=str)
+@pytest.mark.parametrize(
+    "window", [(2,), (3, 2, 1, 1, True), ((3, 2), (2, 1), (1, 0), (1, 2))], ids=["square", "ceil", "dilated"]
+)
+def test_the_gradient_of_max_pooling_in_channels_last_is_a_call(
+    compiler: None, window: tuple, memory_format: torch.memory_format
+) -> None:
+    from torch._inductor.utils import run_fw_bw_and_get_code
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.max_pool2d(x.relu(), *window).square().sum()
+
+    x = torch.randn(3, 5, 10, 11).contiguous(memory_format=memory_format).to("musa")
+    eager, compiled = (x.clone().requires_grad_() for _ in range(2))
+    program(eager).backward()
+    _, codes = run_fw_bw_and_get_code(lambda: torch.compile(program, fullgraph=True)(compiled))
+    assert any("max_pool2d_backward.default" in code for code in codes) == (
+        memory_format == torch.channels_last
+    )
+    torch.testing.assert_close(compiled.grad, eager.grad)
+    assert compiled.grad.stride() == eager.grad.stride()
+
+
+def test_a_gradient_of_max_pooling_that_is_a_result_keeps_its_strides(compiler: None) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.max_pool2d(x, 2).sum()
+
+    x = torch.randn(2, 3, 8, 8, device="musa").contiguous(memory_format=torch.channels_last)
+    eager, compiled = (x.clone().requires_grad_() for _ in range(2))
+    program(eager).backward()
+    torch.compile(program, fullgraph=True)(compiled).backward()
+    assert torch.equal(compiled.grad, eager.grad)
+
+
 def test_graphs_of_host_tensors_stay_as_they_are() -> None:
     x = torch.randn(7, 13).t()
     graph_module = passed(lambda x: (x.argmax(), torch.var_mean(x, [-1])[0], x.exp() / x.exp().sum()), x)

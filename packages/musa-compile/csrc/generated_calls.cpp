@@ -245,14 +245,34 @@ void scatter_add(const at::Tensor& self, int64_t dim, const at::Tensor& index, c
   self.scatter_add_(dim, index, source);
 }
 
+// The gradient of the input, in channels_last, of a pooling whose input has the spatial size `size`. The values of the
+// input are not needed.
+at::Tensor max_pool2d_backward(
+    const at::Tensor& gradient, const at::Tensor& indices, at::IntArrayRef kernel, at::IntArrayRef size,
+    at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation) {
+  bool ceil_mode = false;
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t last = size[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1;
+    ceil_mode |= last / stride[i] + 1 != gradient.size(static_cast<int64_t>(i) + 2);
+  }
+  const at::Tensor input = at::empty(
+      {gradient.size(0), gradient.size(1), size[0], size[1]}, gradient.options(), at::MemoryFormat::ChannelsLast);
+  return at::max_pool2d_with_indices_backward(
+      gradient, input, kernel, stride, padding, dilation, ceil_mode, indices);
+}
+
 TORCH_LIBRARY(musa_compile, m) {
   m.def("run_kernel(int address, Tensor(a!)[] tensors, int[] numbers) -> ()");
   m.def("realized(Tensor x) -> Tensor");
   m.def("scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> ()");
+  m.def(
+      "max_pool2d_backward(Tensor gradient, Tensor indices, int[] kernel, int[] size, int[] stride, int[] padding, "
+      "int[] dilation) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(musa_compile, CompositeExplicitAutograd, m) {
   m.impl("realized", &realized);
   m.impl("scatter_add_", &scatter_add);
+  m.impl("max_pool2d_backward", &max_pool2d_backward);
 }
 TORCH_LIBRARY_IMPL(musa_compile, CPU, m) {
   m.impl("run_kernel", &run_kernel);

@@ -24,15 +24,15 @@ from . import (
 _aten = torch.ops.aten
 _realized = torch.ops.musa_compile.realized
 _scatter_add = torch.ops.musa_compile.scatter_add_
+_max_pool_backward = torch.ops.musa_compile.max_pool2d_backward
 
 # Functions whose results Inductor stores on the CPU instead of recomputing them for each use.
 _COSTLY = {
     getattr(_aten, name).default for name in ("exp", "log", "log10", "log1p", "log2", "sigmoid", "tanh")
 }
+_RESHAPES = {_aten.view.default, _aten.reshape.default, _aten._unsafe_view.default}
 _VIEWS = {
-    _aten.view.default,
-    _aten.reshape.default,
-    _aten._unsafe_view.default,
+    *_RESHAPES,
     _aten.permute.default,
     _aten.unsqueeze.default,
     _aten.squeeze.dim,
@@ -54,7 +54,9 @@ def prepare(graph_module):
     _compute_variances_in_two_steps(graph)
     _keep_costly_results(graph)
     _convolve_in_channels_last(graph)
-    _call_scatter_add(graph)
+    if not (config.cpp_wrapper or V.aot_compilation):  # code in C++ cannot call the operators of this package
+        _call_max_pool_backward(graph)
+        _call_scatter_add(graph)
 
 
 @register_lowering(_realized.default, type_promotion_kind=None)
@@ -156,17 +158,56 @@ def _convolve_in_channels_last(graph):
             node.args = (*moved, *node.args[count:])
 
 
+def _call_max_pool_backward(graph):
+    """Calls the operator for the gradient of max pooling over two dimensions, in channels_last.
+
+    Its decomposition adds into a row for each channel, so operands and results, which convolutions have in
+    channels_last, would be transposed.
+    """
+    for node in graph.find_nodes(op="call_function", target=_aten.scatter_add.default):
+        _, dim, *operands = node.args
+        index, gradient = (_before_copies(operand) for operand in operands)
+        if index.target != prims._low_memory_max_pool_offsets_to_indices or dim != 1:
+            continue
+        if not all(_has_known_size(x) and x.meta["val"].dim() == 4 for x in (index, gradient)):
+            continue
+        offsets, kernel_size, input_size, *window = index.args
+        shape = (*gradient.meta["val"].shape[:2], *input_size)
+        results = list(node.users)
+        if (
+            not _is_zeros(node.args[0])
+            or not offsets.meta["val"].is_contiguous(memory_format=torch.channels_last)
+            or index.meta["val"].shape != gradient.meta["val"].shape
+            or any(result.target not in _RESHAPES or result.meta["val"].shape != shape for result in results)
+            or any(user.op == "output" for result in results for user in result.users)  # of fixed strides
+        ):
+            continue
+        with graph.inserting_before(node):
+            moved = (_in_order(graph, x, torch.channels_last) for x in (gradient, index))
+            total = _call(graph, _max_pool_backward.default, *moved, kernel_size, input_size, *window)
+        for result in results:
+            result.replace_all_uses_with(total)
+            graph.erase_node(result)
+        graph.erase_node(node)
+
+
+def _before_copies(node):
+    while node.target in _RESHAPES or node.target == _aten.clone.default:
+        node = node.args[0]
+    return node
+
+
+def _is_zeros(node):
+    return node.target == _aten.full.default and node.args[1] == 0
+
+
 def _call_scatter_add(graph):
     """Calls the operator for sums over indices, as Inductor does on the CPU if kernels use several threads.
 
-    A generated loop adds each element atomically. Code in C++ cannot call the operator of this package, so it
-    has the loop.
+    A generated loop adds each element atomically.
     """
-    if (
-        not config.cpp.fallback_scatter_reduce_sum
-        or not (config.cpp.dynamic_threads or parallel_num_threads() > 1)
-        or config.cpp_wrapper
-        or V.aot_compilation
+    if not config.cpp.fallback_scatter_reduce_sum or not (
+        config.cpp.dynamic_threads or parallel_num_threads() > 1
     ):
         return
     for node in graph.find_nodes(op="call_function", target=_aten.scatter_add.default):
