@@ -234,6 +234,7 @@ def test_a_gradient_of_max_pooling_that_is_a_result_keeps_its_strides(compiler: 
     program(eager).backward()
     torch.compile(program, fullgraph=True)(compiled).backward()
     assert torch.equal(compiled.grad, eager.grad)
+    assert compiled.grad.stride() == eager.grad.stride()
 
 
 def test_graphs_of_host_tensors_stay_as_they_are() -> None:

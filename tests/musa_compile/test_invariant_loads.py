@@ -16,7 +16,6 @@ from .comparison import assert_same
 pytestmark = pytest.mark.once
 
 
-
 def compiled(program: Callable, *inputs: torch.Tensor, **options) -> tuple[torch.Tensor, str]:
     """The result and the source of the kernels."""
     from torch._inductor.utils import run_and_get_code
@@ -62,7 +61,8 @@ def test_a_result_that_replaces_its_operand(compiler: None) -> None:
 
     x = torch.randn(6, 130, device="musa")
     difference = x - x.mean(1, keepdim=True)
-    expected = difference * difference[:, :1]  # in eager mode the product reads what it has written
+    # Computed out of place: in eager mode, mul_ reads elements of x after it has overwritten them.
+    expected = difference * difference[:, :1]
     assert_same(compiled(program, x)[0], expected)
     assert_same(x, expected)
 

@@ -252,6 +252,7 @@ at::Tensor max_pool2d_backward(
     at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation) {
   bool ceil_mode = false;
   for (size_t i = 0; i < 2; ++i) {
+    // The start of the last window in the padded input, if no window ends behind it.
     const int64_t last = size[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1;
     ceil_mode |= last / stride[i] + 1 != gradient.size(static_cast<int64_t>(i) + 2);
   }

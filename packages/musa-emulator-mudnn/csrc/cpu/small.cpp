@@ -38,6 +38,18 @@ bool one_float(const Tensor& tensor) {
   return TensorAccess::type(tensor) == Tensor::Type::FLOAT;
 }
 
+// The unary mode with the same result if the right operand is one number.
+std::optional<Unary::Mode> with_number(Binary::Mode mode) {
+  switch (mode) {
+    case Binary::Mode::ADD: return Unary::Mode::ADD;
+    case Binary::Mode::SUB: return Unary::Mode::SUB;
+    case Binary::Mode::MUL: return Unary::Mode::MUL;
+    case Binary::Mode::DIV:
+    case Binary::Mode::TRUEDIV: return Unary::Mode::DIV;
+    default: return std::nullopt;
+  }
+}
+
 // A binary operation of which one operand is one number, as a unary operation with the same result.
 struct WithNumber {
   Unary::Mode mode;
@@ -47,18 +59,14 @@ struct WithNumber {
 
 std::optional<WithNumber> with_number(
     Binary::Mode mode, const Tensor& out, const Tensor& left, const Tensor& right) {
-  using M = Binary::Mode;
-  const bool swapped = one_float(left) && (mode == M::ADD || mode == M::MUL);
-  const WithNumber result{
-      mode == M::ADD       ? Unary::Mode::ADD
-          : mode == M::SUB ? Unary::Mode::SUB
-          : mode == M::MUL ? Unary::Mode::MUL
-                           : Unary::Mode::DIV,
-      swapped ? left : right, swapped ? right : left};
-  const bool known = mode == M::ADD || mode == M::SUB || mode == M::MUL || mode == M::DIV || mode == M::TRUEDIV;
-  return known && one_float(result.number) && same_shape(out, result.operand) && dense_float(result.operand)
-      ? std::optional(result)
-      : std::nullopt;
+  const std::optional<Unary::Mode> unary_mode = with_number(mode);
+  const bool swapped = one_float(left) && (mode == Binary::Mode::ADD || mode == Binary::Mode::MUL);
+  const Tensor& number = swapped ? left : right;
+  const Tensor& operand = swapped ? right : left;
+  if (!unary_mode || !one_float(number) || !same_shape(out, operand) || !dense_float(operand)) {
+    return std::nullopt;
+  }
+  return WithNumber{*unary_mode, number, operand};
 }
 
 // Rounds once, including to infinity.
