@@ -4,9 +4,10 @@
 
 MUSA_HOME=<musa_cuda.home()> TORCH_MUSA_OPS=mudnn,ported,host-copy python -m benchmarks.gpu --out build/bench
 
-Forward cases run in one process, on both devices in turn; the median of the rounds' ratios counts. Cases with
-a backward pass run in processes of one device, which take turns. --training instead runs whole training
-steps, each in its own process, and compares their time and memory.
+Forward cases run on both devices in turn; the median of the rounds' ratios counts. Their device times are
+measured in one process, and their host times, which differ by process, in several. Cases with a backward pass
+run in processes of one device, which take turns. --training instead runs whole training steps, each in its own
+process, and compares their time and memory.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ import torch
 
 from . import training
 from .cases import BACKWARD, DEVICE, HOST, Call, Case
-from .processes import alone
+from .processes import alone, output
 
 PROCESS_LIMIT_S = 300
 ROUNDS = 21
-PROCESSES = 3  # of each device, for cases with a backward pass
+PROCESSES = 3  # for host times, and of each device for cases with a backward pass
 
 
 def device_time(device: str, call: Call, runs: int) -> float:
@@ -96,13 +97,35 @@ def served(case: Case) -> str:
     return ",".join(sorted(counts() - earlier)) or "runtime"
 
 
-def beside(case: Case) -> dict:
-    """Measures both devices in turn, in this process."""
-    providers = served(case)
-    found = measure(case, {device: case.make(device) for device in ("cuda", "musa")})
-    for module in (torch.cuda, torch.musa):
-        module.empty_cache()
-    return {**row(case, found["cuda"], found["musa"]), "served_by": providers}
+def beside(cases: Sequence[Case]) -> dict[str, dict]:
+    """Measures both devices in turn, in this process.
+
+    Returns:
+        By name of the case, the result of `measure` with the providers as "served_by", or an "error".
+    """
+    found: dict[str, dict] = {}
+    for case in cases:
+        try:
+            providers = served(case)
+            rounds = measure(case, {device: case.make(device) for device in ("cuda", "musa")})
+            found[case.name] = {**rounds, "served_by": providers}
+        except (RuntimeError, AttributeError) as error:
+            found[case.name] = {"error": str(error).splitlines()[0][:300]}
+        for module in (torch.cuda, torch.musa):
+            module.empty_cache()
+    return found
+
+
+def joined(parts: Sequence[dict[str, dict]]) -> dict[str, dict]:
+    """Returns the rounds of several processes as those of one; an error in one of them counts."""
+    whole = {name: dict(one) for name, one in parts[0].items()}
+    for part in parts[1:]:
+        for name, one in part.items():
+            if "error" in one or "error" in whole[name]:
+                whole[name] = one if "error" in one else whole[name]
+            else:
+                whole[name].update({device: whole[name][device] + one[device] for device in ("cuda", "musa")})
+    return whole
 
 
 def row(case: Case, cuda: Sequence[float], musa: Sequence[float]) -> dict:
@@ -130,6 +153,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of gpu.json")
     parser.add_argument("--alone", choices=("cuda", "musa"), help=argparse.SUPPRESS)
+    parser.add_argument("--host", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--stacks-after", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--training", action="store_true", help="measure whole training steps")
     parser.add_argument("--case", action="append", choices=training.CASES, help="a training step")
@@ -162,12 +186,18 @@ def main(arguments: Sequence[str]) -> int:
             record["rows"].append(one)  # written after each case, because a run may be interrupted
             (options.out / "gpu_training.json").write_text(json.dumps(record, indent=1) + "\n")
         return 0
+    if options.host:
+        print(json.dumps(beside(HOST)))
+        return 0
+    hosts = [output("--host", musa=True, limit=PROCESS_LIMIT_S) for _ in range(PROCESSES)]
     rows, refused = [], []
+    found = {**joined(hosts), **beside(DEVICE)}
     for case in (*HOST, *DEVICE):
-        try:
-            rows.append(beside(case))
-        except (RuntimeError, AttributeError) as error:
-            refused.append({"name": case.name, "error": str(error).splitlines()[0][:300]})
+        one = found[case.name]
+        if "error" in one:
+            refused.append({"name": case.name, "error": one["error"]})
+        else:
+            rows.append({**row(case, one["cuda"], one["musa"]), "served_by": one["served_by"]})
     rounds: dict[tuple[str, str], list[float]] = defaultdict(list)
     for _ in range(PROCESSES):
         for device in ("cuda", "musa"):

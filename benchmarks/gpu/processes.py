@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Measurements in a process that registers only one device."""
+"""Measurements in processes of their own."""
 
 from __future__ import annotations
 
@@ -16,18 +16,24 @@ STACKS_BEFORE_S = 20  # time before its end at which a slow process prints its t
 
 
 def alone(device: str, *arguments: str, limit: float) -> dict:
-    """Runs `python -m benchmarks.gpu --alone DEVICE`, which registers musa only if DEVICE is musa.
+    """Runs `python -m benchmarks.gpu --alone DEVICE`, which registers musa only if DEVICE is musa."""
+    return output("--alone", device, *arguments, musa=device == "musa", limit=limit)
+
+
+def output(*arguments: str, musa: bool, limit: float) -> dict:
+    """Returns what `python -m benchmarks.gpu` prints with these arguments.
 
     Args:
+        musa: whether the process registers musa.
         limit: seconds after which the process is ended.
 
     Raises:
         RuntimeError: if it failed or was ended.
     """
-    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if device == "musa" else "0"}
-    if device == "musa":
+    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if musa else "0"}
+    if musa:
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TRITON), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "benchmarks.gpu", "--alone", device, *arguments]
+    command = [sys.executable, "-m", "benchmarks.gpu", *arguments]
     command += ["--stacks-after", f"{limit - STACKS_BEFORE_S:.0f}"]
     try:
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=limit, check=False)

@@ -67,6 +67,17 @@ def test_the_peak_of_a_call_counts_what_it_frees() -> None:
     assert result.numel() == kept.numel() and peak == pytest.approx(before + 3, abs=0.01)
 
 
+def test_rounds_of_processes_are_joined_and_an_error_in_one_counts() -> None:
+    first = {"a": {"cuda": [1], "musa": [2], "served_by": "ported"}, "b": {"error": "refused"}}
+    second = {"a": {"cuda": [3], "musa": [4], "served_by": "ported"}, "b": {"cuda": [1], "musa": [1]}}
+    assert gpu.joined([first, second]) == {
+        "a": {"cuda": [1, 3], "musa": [2, 4], "served_by": "ported"},
+        "b": {"error": "refused"},
+    }
+    assert gpu.joined([second, first])["b"] == {"error": "refused"}
+    assert first["a"]["cuda"] == [1]
+
+
 @pytest.mark.parametrize("name", ["gpu_h100_ported.json", "gpu_h100_mudnn.json"])
 def test_the_records_are_of_these_cases(name: str) -> None:
     record = json.loads((DATA / name).read_text())

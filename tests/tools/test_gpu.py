@@ -74,7 +74,7 @@ def test_suites_are_divided_and_chosen_by_name() -> None:
     assert "conformance_12" in titles and "amp" in titles and len(titles) == len(set(titles))
     assert [title for title, *_ in gpu.commands(["amp"])] == ["amp"]
     shown = [env.get("CUDA_VISIBLE_DEVICES") for *_, env in gpu.commands(["vision", "runtime"], gpus=2)]
-    assert shown == [None] * 6 + ["0", "1"]  # the runtime's tests use both GPUs
+    assert shown == [None] * 14 + ["0", "1"]  # the runtime's tests use both GPUs
     with pytest.raises(WorkspaceError, match="nosuch is no suite"):
         gpu.commands(["nosuch"])
     assert all((ROOT / arguments[0]).is_dir() for _, arguments, _, _ in gpu.SUITES)

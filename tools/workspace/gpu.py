@@ -59,11 +59,11 @@ TRITON = {"PYTHONPATH": "{tree}/tests/gpu/triton_backend"}
 SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
     ("conformance", ["tests/conformance"], 12, MUDNN),
     ("conformance_ported", ["tests/conformance"], 12, PORTED),
-    ("runtime", ["tests/musa_runtime"], 6, {}),
+    ("runtime", ["tests/musa_runtime"], 14, {}),
     ("ops_mudnn", ["tests/musa_ops_mudnn"], 4, {}),
     ("ops_ported", ["tests/musa_ops_ported"], 2, {}),
     ("amp", ["tests/musa_amp"], 1, {}),
-    ("distributed", ["tests/musa_distributed"], 3, {}),
+    ("distributed", ["tests/musa_distributed"], 4, {}),
     ("vision", ["tests/musa_ops_vision"], 2, {}),
     ("compile", ["tests/musa_compile", "--full"], 16, TRITON),
     ("umbrella", ["tests/torch_musa"], 3, {}),

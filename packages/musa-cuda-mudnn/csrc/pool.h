@@ -9,8 +9,7 @@ namespace musa_emulator::dnn {
 // allocator, which tracks only torch.cuda's own captures, would reuse the graph's scratch memory for later work and
 // free it in empty_cache(). After the graph and its instances are destroyed, a later capture releases the pool.
 //
-// graph: the cudaGraph_t being captured, which keeps the pool alive. The pool is never released if it is null or if
-// CUDA lacks user objects.
+// graph: the graph being captured, which keeps the pool alive.
 void begin_pool(int device, unsigned long long capture, void* stream, void* graph);
 void end_pool(int device, unsigned long long capture);
 

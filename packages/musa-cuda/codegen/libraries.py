@@ -42,8 +42,8 @@ RELEASES = re.compile(
     r"|mccl(?:CommDestroy|CommAbort|RedOpDestroy)"
     r"|mupti(?:ActivityDisable|ActivityPopExternalCorrelationId|Unsubscribe|Finalize)"
 )
-# The objects that a successful call creates or destroys, for the counts of live objects: the kind, and the
-# argument that is or receives the handle.
+# The objects that a successful call creates, destroys or changes, for the counts of live objects and for what
+# is kept with graphs: the kind, the argument that is or receives the handle, and a size or another handle.
 COUNTED = {
     **{
         f"musaStreamCreate{suffix}": ("created", "Streams", 0) for suffix in ("", "WithFlags", "WithPriority")
@@ -57,11 +57,13 @@ COUNTED = {
     "muEventDestroy": ("destroyed", "Events", 0),
     "musaIpcOpenEventHandle": ("created", "Events", 0),
     "musaGraphCreate": ("created", "Graphs", 0),
-    "musaGraphClone": ("created", "Graphs", 0),
+    "musaGraphClone": ("derived", "Graphs", 0, 1),
     "musaStreamEndCapture": ("created", "Graphs", 1),
-    "musaGraphInstantiate": ("created", "Graphs", 0),
-    "musaGraphInstantiateWithFlags": ("created", "Graphs", 0),
-    "musaGraphInstantiateWithParams": ("created", "Graphs", 0),
+    "musaGraphInstantiate": ("derived", "Graphs", 0, 1),
+    "musaGraphInstantiateWithFlags": ("derived", "Graphs", 0, 1),
+    "musaGraphInstantiateWithParams": ("derived", "Graphs", 0, 1),
+    "musaGraphAddChildGraphNode": ("extended", "Graphs", 1, 4),
+    "musaGraphExecUpdate": ("extended", "Graphs", 0, 1),
     "musaGraphDestroy": ("destroyed", "Graphs", 0),
     "musaGraphExecDestroy": ("destroyed", "Graphs", 0),
     "musaMalloc": ("allocated", "Device", 0, 1),
@@ -163,7 +165,7 @@ def forwarder(library: Library, function: Function) -> str:
     if counted := COUNTED.get(function.name):
         action, what, *places = counted
         values = [function.parameters[place][1] for place in places]
-        handle = f"*{values[0]}" if action in ("created", "allocated") else values[0]
+        handle = f"*{values[0]}" if action in ("created", "derived", "allocated") else values[0]
         size = f", {values[1]}" if len(values) > 1 else ""
         after = f", [&] {{ musa_cuda::{action}(musa_cuda::Kind::{what}, {handle}{size}); }}"
     if function.result == library.result and kind != "kQuery":

@@ -38,6 +38,7 @@ struct State {
   int lost = 0; // by a fault
   std::map<std::pair<Kind, uint64_t>, std::pair<int, size_t>> memory; // handle -> device, bytes
   std::set<uint64_t> live[3]; // streams, events, graphs
+  std::map<uint64_t, std::vector<std::shared_ptr<void>>> kept; // with graphs
 };
 
 State& state() {
@@ -173,8 +174,24 @@ void count_created(Kind kind, uint64_t handle) {
   state().live[static_cast<int>(kind)].insert(handle);
 }
 void count_destroyed(Kind kind, uint64_t handle) {
+  std::vector<std::shared_ptr<void>> last; // destroyed without the mutex
   const std::lock_guard lock(state().mutex);
   state().live[static_cast<int>(kind)].erase(handle);
+  if (const auto found = state().kept.find(handle); kind == Kind::Graphs && found != state().kept.end()) {
+    last = std::move(found->second);
+    state().kept.erase(found);
+  }
+}
+void keep_with_graph(uint64_t graph, std::shared_ptr<void> object) {
+  const std::lock_guard lock(state().mutex);
+  state().kept[graph].push_back(std::move(object));
+}
+void extend_graph(uint64_t graph, uint64_t by) {
+  const std::lock_guard lock(state().mutex);
+  if (const auto found = state().kept.find(by); found != state().kept.end()) {
+    auto& own = state().kept[graph];
+    own.insert(own.end(), found->second.begin(), found->second.end());
+  }
 }
 void count_allocated(Kind kind, uint64_t handle, size_t bytes) {
   int device = 0;

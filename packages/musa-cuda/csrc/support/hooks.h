@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #define MUSA_CUDA_EXPORT __attribute__((visibility("default")))
 
@@ -41,12 +42,25 @@ MUSA_CUDA_EXPORT int& injected_error();
 enum class Kind { Streams, Events, Graphs, Device, Physical, Host };
 MUSA_CUDA_EXPORT void count_created(Kind kind, uint64_t handle);
 MUSA_CUDA_EXPORT void count_destroyed(Kind kind, uint64_t handle);
+// Keeps an object until a graph and everything made of it are destroyed: its copies, its instances, and graphs that
+// contain or take it over. CUDA's way, a user object of the graph, makes each launch wait until the one before it is done.
+MUSA_CUDA_EXPORT void keep_with_graph(uint64_t graph, std::shared_ptr<void> object);
+MUSA_CUDA_EXPORT void extend_graph(uint64_t graph, uint64_t by);
 MUSA_CUDA_EXPORT void count_allocated(Kind kind, uint64_t handle, std::size_t bytes);
 MUSA_CUDA_EXPORT void count_freed(Kind kind, uint64_t handle);
 
 template <class T>
 void created(Kind kind, const T& handle) {
   count_created(kind, (uint64_t)handle);
+}
+template <class T, class U>
+void derived(Kind kind, const T& handle, const U& of) {
+  count_created(kind, (uint64_t)handle);
+  extend_graph((uint64_t)handle, (uint64_t)of);
+}
+template <class T, class U>
+void extended(Kind, const T& handle, const U& by) {
+  extend_graph((uint64_t)handle, (uint64_t)by);
 }
 template <class T>
 void destroyed(Kind kind, const T& handle) {

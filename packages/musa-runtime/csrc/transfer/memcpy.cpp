@@ -9,6 +9,7 @@
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAGuard.h>
+#include <c10/musa/MUSAPeerAccess.h>
 
 #include <cstring>
 #include <mutex>
@@ -145,6 +146,7 @@ void memcpy_between_devices(const Tensor& dst, const Tensor& src) {
     event.record(before);
     event.block(after);
   };
+  (void)c10::musa::get_p2p_access(from, to); // without access the SDK copies through memory of the host
   // The source's stream does the copy: after the pending work on the target's memory, and before any later work on it.
   order(target_stream, source_stream);
   {

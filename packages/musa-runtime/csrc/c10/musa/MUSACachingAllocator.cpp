@@ -487,6 +487,10 @@ bool owns(const void* ptr) {
   return get()->owns(ptr);
 }
 
+void allowPeer(DeviceIndex device, DeviceIndex peer) {
+  cache(device).allow_peer(peer);
+}
+
 namespace {
 std::atomic<bool (*)()> reclaimer{nullptr};
 }

@@ -137,6 +137,9 @@ C10_MUSA_API void* getBaseAllocation(void* ptr, size_t* size);
 // Whether ptr is the start of a live allocation.
 C10_MUSA_API bool owns(const void* ptr);
 
+// Gives `peer` access to memory of `device` in expandable segments; musaDeviceEnablePeerAccess gives access to the rest.
+void allowPeer(DeviceIndex device, DeviceIndex peer);
+
 // Registers a function that frees memory whose release is pending, such as memory that other processes have released. It is
 // called without a lock before a segment is requested from the device. Returns whether any memory was freed.
 C10_MUSA_API void set_reclaimer(bool (*reclaimer)());

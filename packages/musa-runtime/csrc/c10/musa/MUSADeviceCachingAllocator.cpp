@@ -321,6 +321,11 @@ bool DeviceCachingAllocator::record_stream(void* ptr, MUSAStream stream) {
   return true;
 }
 
+void DeviceCachingAllocator::allow_peer(DeviceIndex peer) {
+  const Lock lock(mutex_);
+  segments_.allow_peer(peer);
+}
+
 void DeviceCachingAllocator::empty_cache(MempoolId_t id) {
   const TraceScope scope(cache_.trace, RecordContext::ALL);
   Lock lock(mutex_);

@@ -51,6 +51,8 @@ class DeviceCachingAllocator {
   void* base_allocation(void* ptr, size_t* size);
 
   void empty_cache(MempoolId_t id);
+  // Gives a device access to the memory of expandable segments. The SDK gives access to all other memory by itself.
+  void allow_peer(DeviceIndex peer);
 
   // Private pools. Raise for the default pool and for a pool that does not exist.
   void begin_filling(MempoolId_t id, std::function<bool(musaStream_t)> filter);

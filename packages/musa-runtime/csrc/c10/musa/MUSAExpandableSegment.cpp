@@ -53,7 +53,34 @@ DriverOutcome ExpandableSegment::free_addresses() {
   return {muMemAddressFree(driver_address(base_), count_ * page_), "muMemAddressFree(base, size)"};
 }
 
-DriverOutcome ExpandableSegment::map(size_t first, size_t count) {
+DriverOutcome ExpandableSegment::set_access(size_t first, size_t count, const std::vector<DeviceIndex>& devices) {
+  std::vector<MUmemAccessDesc> access(devices.size());
+  for (size_t i = 0; i < devices.size(); ++i) {
+    access[i].location.type = MU_MEM_LOCATION_TYPE_DEVICE;
+    access[i].location.id = devices[i];
+    access[i].flags = MU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  }
+  return {
+      muMemSetAccess(driver_address(address(first)), count * page_, access.data(), access.size()),
+      "muMemSetAccess(address, size, access, count)"};
+}
+
+DriverOutcome ExpandableSegment::allow_peer(DeviceIndex peer) {
+  DriverOutcome outcome;
+  for (size_t first = 0; outcome.ok() && first < top_;) {
+    size_t end = first;
+    while (end < top_ && pages_[end] == Page::Mapped) {
+      ++end;
+    }
+    if (end != first) {
+      outcome = set_access(first, end - first, {peer});
+    }
+    first = end + 1;
+  }
+  return outcome;
+}
+
+DriverOutcome ExpandableSegment::map(size_t first, size_t count, const std::vector<DeviceIndex>& peers) {
   const MUmemAllocationProp prop = device_memory(device_);
   size_t created = 0;
   size_t mapped = 0;
@@ -68,12 +95,9 @@ DriverOutcome ExpandableSegment::map(size_t first, size_t count) {
         "muMemMap(address, page, 0, handle, 0)"};
   }
   if (outcome.ok()) {
-    MUmemAccessDesc access{};
-    access.location = prop.location;
-    access.flags = MU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    outcome = {
-        muMemSetAccess(driver_address(address(first)), count * page_, &access, 1),
-        "muMemSetAccess(address, size, &access, 1)"};
+    std::vector<DeviceIndex> devices{device_};
+    devices.insert(devices.end(), peers.begin(), peers.end());
+    outcome = set_access(first, count, devices);
   }
   if (outcome.ok()) {
     set(first, count, Page::Mapped);

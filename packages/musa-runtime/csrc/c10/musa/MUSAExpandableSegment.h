@@ -41,9 +41,11 @@ class ExpandableSegment {
   // The pages must be unmapped; lost pages keep the addresses reserved for ever.
   DriverOutcome free_addresses();
 
-  // Maps new memory to empty pages. Runs under the allocator's mutex, like musaMalloc: none of the calls waits for queued
-  // work, because no work uses the pages yet. Undone if it fails on the way.
-  DriverOutcome map(size_t first, size_t count);
+  // Maps new memory to empty pages, which the device and `peers` may then access. Runs under the allocator's mutex, like
+  // musaMalloc: none of the calls waits for queued work, because no work uses the pages yet. Undone if it fails on the way.
+  DriverOutcome map(size_t first, size_t count, const std::vector<DeviceIndex>& peers);
+  // Gives a device access to the mapped pages.
+  DriverOutcome allow_peer(DeviceIndex peer);
   // Unmaps and frees the memory of leaving pages. Not under the mutex: the driver may wait. Continues after a failure; a
   // page that could not be unmapped is lost.
   DriverOutcome unmap(size_t first, size_t count);
@@ -104,6 +106,7 @@ class ExpandableSegment {
 
   ExpandableSegment(DeviceIndex device, StreamPool& home, char* base, size_t page, size_t count);
   void set(size_t first, size_t count, Page state);
+  DriverOutcome set_access(size_t first, size_t count, const std::vector<DeviceIndex>& devices);
 
   const DeviceIndex device_;
   StreamPool& home_;

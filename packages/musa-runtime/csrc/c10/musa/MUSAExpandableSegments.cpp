@@ -118,7 +118,7 @@ std::optional<Block*> ExpandableSegments::add(StreamPool& home, size_t size) {
   Block* block = cache_.blocks.take();
   DriverOutcome outcome{MUSA_ERROR_OUT_OF_MEMORY, ""};
   if (!cache_.limit.forbids(cache_.stats.reserved_bytes() + bytes)) {
-    outcome = place->map(first, count);
+    outcome = place->map(first, count, peers_);
   }
   if (!outcome.ok()) {
     cache_.blocks.give(block);
@@ -133,6 +133,16 @@ std::optional<Block*> ExpandableSegments::add(StreamPool& home, size_t size) {
   block->home = &home;
   block->expandable = place;
   return link_pages(block);
+}
+
+void ExpandableSegments::allow_peer(DeviceIndex peer) {
+  for (const auto& segment : segments_) {
+    const DriverOutcome outcome = segment->allow_peer(peer);
+    if (!outcome.ok()) {
+      fail(outcome);
+    }
+  }
+  peers_.push_back(peer);
 }
 
 Block* ExpandableSegments::block_before(const ExpandableSegment& segment, size_t page) {

@@ -22,6 +22,9 @@ class ExpandableSegments {
   // device must be current. Returns nullptr if the device or the limit has no room, and nullopt if no addresses are left.
   std::optional<Block*> add(StreamPool& home, size_t size);
 
+  // Gives a device access to the memory, and to memory that is mapped from now on.
+  void allow_peer(DeviceIndex peer);
+
   // Takes the whole pages out of a free block. Their block stays in the list of its neighbours, so that it can return
   // whatever happens to those in between; it is in no bin, and pending, so that it is neither allocated nor merged. The
   // caller then unmaps the pages without the mutex and calls finish(), or restore() if it did not try.
@@ -43,6 +46,7 @@ class ExpandableSegments {
 
   CacheState& cache_;
   std::vector<std::unique_ptr<ExpandableSegment>> segments_; // those in use
+  std::vector<DeviceIndex> peers_; // other devices with access
   std::optional<size_t> page_unit_; // the device's allocation granularity, 0 without virtual memory; read at the first use
 };
 

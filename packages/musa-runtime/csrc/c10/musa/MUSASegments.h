@@ -26,6 +26,9 @@ class Segments {
   size_t size_for(const MemoryPool& pool, size_t size);
   // Returns a free block of at least `size` bytes, in no bin; nullptr if the device, or the limit, has no room.
   Block* add(StreamPool& home, size_t size, Lock& lock);
+  void allow_peer(DeviceIndex peer) {
+    pages_.allow_peer(peer);
+  }
 
   // The functions below release segments that are free as a whole, and free pages of expandable segments, except those of
   // private pools that have a holder. If the device cannot be synchronized, the segments return to the cache; if freeing
