@@ -11,26 +11,23 @@ namespace musa_ops_ported {
 
 namespace {
 
-struct Machine {
-  bool integrated;
-  int64_t blocks; // target number of blocks of a reduction, if each thread has enough elements
+const musaDeviceProp& device() {
+  return c10::musa::device_properties(c10::musa::current_device());
+}
 
-  // Elements per thread above which another thread is worth the cost of combining its value.
-  int64_t elements_per_thread(bool elements_adjoin) const {
-    return !integrated ? 32 : elements_adjoin ? 1024 : 256;
-  }
-};
+// Elements per thread above which another thread is worth the cost of combining its value. An integrated GPU has few
+// multiprocessors, and pays more for each thread and each barrier.
+int64_t elements_per_thread(bool integrated, bool elements_adjoin) {
+  return !integrated ? 32 : elements_adjoin ? 1024 : 256;
+}
 
-// An integrated GPU has few multiprocessors, and pays more for each thread and each barrier. A discrete GPU reads
-// memory at its full rate only if all thread slots are occupied.
-Machine machine() {
-  const musaDeviceProp& device = c10::musa::device_properties(c10::musa::current_device());
+// Target number of blocks of a reduction, if each thread has enough elements. A discrete GPU reads memory at its full
+// rate only if all its multiprocessors are busy to the end, so all blocks should run at one time.
+int64_t target_blocks(const musaDeviceProp& device) {
   constexpr int64_t few = 256;
-  if (device.integrated != 0) {
-    return {true, few};
-  }
-  const int64_t held = int64_t{device.multiProcessorCount} * (device.maxThreadsPerMultiProcessor / kReduceThreads);
-  return {false, std::max(few, held)};
+  constexpr int registers = 64; // of a thread; most of the kernels use 48 to 64
+  const int threads = std::min(device.maxThreadsPerMultiProcessor, device.regsPerMultiprocessor / registers);
+  return device.integrated != 0 ? few : std::max(few, int64_t{device.multiProcessorCount} * (threads / kReduceThreads));
 }
 
 int64_t power_of_two_from(int64_t value) {
@@ -40,8 +37,8 @@ int64_t power_of_two_from(int64_t value) {
 // Chooses lanes, rows and splits from the sizes in the plan.
 void spread(ReducePlan& plan, int64_t outputs, bool elements_adjoin) {
   plan.lanes_first = elements_adjoin;
-  const Machine on = machine();
-  const int64_t per_thread = on.elements_per_thread(elements_adjoin);
+  const musaDeviceProp& on = device();
+  const int64_t per_thread = elements_per_thread(on.integrated != 0, elements_adjoin);
   const int64_t work = (plan.count + per_thread - 1) / per_thread;
   if (elements_adjoin) {
     plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(work), kReduceThreads));
@@ -52,11 +49,12 @@ void spread(ReducePlan& plan, int64_t outputs, bool elements_adjoin) {
   }
   plan.row_blocks = (outputs + plan.rows - 1) / plan.rows;
   const int64_t of_a_block = plan.lanes * per_thread;
-  plan.splits = std::clamp<int64_t>(plan.count / of_a_block, 1, std::max<int64_t>(1, on.blocks / plan.row_blocks));
+  plan.splits =
+      std::clamp<int64_t>(plan.count / of_a_block, 1, std::max<int64_t>(1, target_blocks(on) / plan.row_blocks));
   plan.chunk = (plan.count + plan.splits - 1) / plan.splits;
   plan.chunk = (plan.chunk + kVector - 1) / kVector * kVector;
   plan.splits = plan.count == 0 ? 1 : (plan.count + plan.chunk - 1) / plan.chunk;
-  plan.apart = plan.lanes > 1 && on.integrated;
+  plan.apart = plan.lanes > 1 && on.integrated != 0;
   plan.share = ((plan.chunk + plan.lanes - 1) / plan.lanes + kVector - 1) / kVector * kVector;
 }
 
@@ -125,7 +123,7 @@ ReducePlan plan_partial(const ReducePlan& first, const void* partial, size_t byt
   plan.element.dims = 1;
   plan.element.sizes[0] = plan.count;
   plan.element.strides[0][0] = static_cast<int64_t>(bytes) * first.outputs;
-  const int64_t per_thread = machine().integrated ? 64 : 8;
+  const int64_t per_thread = device().integrated != 0 ? 64 : 8;
   plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(plan.count / per_thread), kReduceThreads));
   plan.rows = kReduceThreads / plan.lanes;
   plan.row_blocks = (plan.outputs + plan.rows - 1) / plan.rows;
