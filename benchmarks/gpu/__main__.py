@@ -5,9 +5,9 @@
 MUSA_HOME=<musa_cuda.home()> TORCH_MUSA_OPS=mudnn,ported,host-copy python -m benchmarks.gpu --out build/bench
 
 Forward cases run on both devices in turn; the median of the rounds' ratios counts. Their device times are
-measured in one process, and their host times, which differ by process, in several. Cases with a backward pass
-run in processes of one device, which take turns. --training instead runs whole training steps, each in its own
-process, and compares their time and memory.
+measured in one process, and their host times, which differ by process, in several. Cases with a backward
+pass run in processes of one device, which take turns. --training instead runs whole training steps, each in
+its own process, and compares their time and memory.
 """
 
 from __future__ import annotations

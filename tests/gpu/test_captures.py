@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Captures of libmudnn's calls, whose scratch memory comes from a pool of torch.cuda's allocator for each graph."""
+"""Captures of libmudnn's calls, whose scratch memory is from a pool of torch.cuda for each graph."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ torch.musa.synchronize()
 def test_scratch_memory_is_released_with_the_graph(kept: bool) -> None:
     """If the graphs are kept, so is the scratch memory: a sort's, tens of MiB."""
     code = f"""
+torch.cuda.init()  # until then its statistics are zero
 x = torch.rand(1 << 23, device="musa")
 reserved, kept = [], []
 for _ in range(6):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -156,7 +157,7 @@ def test_calls_with_two_graphs_pass_on_what_is_kept_with_one(sdk: Path) -> None:
     lines = (sdk.parent / "build" / "generated" / "musart_forwarders.inc").read_text().splitlines()
     found = {
         re.search(r"(musa\w+)\(", line)[1]: following
-        for line, following in zip(lines, lines[1:], strict=False)
+        for line, following in itertools.pairwise(lines)
         if line.startswith("extern") and len(re.findall(r"\bmusaGraph(?:Exec)?_t\b", line)) > 1
     }
     assert {"musaGraphClone", "musaGraphInstantiate", "musaGraphExecUpdate"} <= set(found)

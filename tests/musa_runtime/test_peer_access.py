@@ -19,8 +19,8 @@ def copy(source, target):
 
 
 def test_the_first_copy_enables_access_in_its_direction(two_devices):
-    code = _COPIES + "print(copy(0, 0), copy(0, 1), copy(0, 1), copy(1, 0), copy(0, 1), torch.musa.current_device())"
-    assert run_code(code) == "(0, 0) (1, 1) (1, 1) (2, 2) (2, 2) 0\n"
+    copies = "print(copy(0, 0), copy(0, 1), copy(0, 1), copy(1, 0), copy(0, 1), torch.musa.current_device())"
+    assert run_code(_COPIES + copies) == "(0, 0) (1, 1) (1, 1) (2, 2) (2, 2) 0\n"
 
 
 def test_access_that_another_library_enabled_is_no_error(two_devices):
@@ -54,7 +54,7 @@ def test_without_access_the_driver_copies(two_devices):
 
 
 def test_memory_of_expandable_segments_is_accessible(two_devices):
-    """Memory that is mapped before the first copy, and after it. Each device of an access has a description of its own."""
+    """Memory that is mapped before the first copy, and after it."""
     code = """
 kept = torch.ones(1 << 20, device="musa:1")
 granted = []

@@ -159,6 +159,15 @@ def test_the_listed_causes_and_the_record_are_of_this_form() -> None:
         assert row["failed"] == len(row["failures"]) and all(failure["cause"] for failure in row["failures"])
 
 
+def test_each_listed_cause_is_of_a_failure_in_a_record() -> None:
+    """Otherwise it would hide the failure of a test that passed."""
+    records = [json.loads(path.read_text()) for path in sorted(gpu.RECORD.parent.glob("last_run*.json"))]
+    failures = [one for record in records for row in record["suites"].values() for one in row["failures"]]
+    for cause in json.loads(gpu.CAUSES.read_text()):
+        rows = {"suite": {"failures": [dict(failure) for failure in failures]}}
+        assert gpu.explain(rows, [cause]) < len(failures), cause
+
+
 def test_suites_that_were_not_chosen_keep_their_results_of_the_same_machine() -> None:
     machine = {"device": "a", "driver": "1", "torch": "2", "cuda": "3", "gpus": 1}
     before = {**machine, "suites": {"amp": 1, "runtime": 1}}

@@ -42,8 +42,8 @@ RELEASES = re.compile(
     r"|mccl(?:CommDestroy|CommAbort|RedOpDestroy)"
     r"|mupti(?:ActivityDisable|ActivityPopExternalCorrelationId|Unsubscribe|Finalize)"
 )
-# The objects that a successful call creates, destroys or changes, for the counts of live objects and for what
-# is kept with graphs: the kind, the argument that is or receives the handle, and a size or another handle.
+# The objects that a successful call creates, destroys or changes, for the counts of live objects and for the
+# objects kept with graphs: the kind, the argument that is or receives the handle, a size or another handle.
 COUNTED = {
     **{
         f"musaStreamCreate{suffix}": ("created", "Streams", 0) for suffix in ("", "WithFlags", "WithPriority")
