@@ -56,6 +56,16 @@ def test_compositions_of_torch_are_called(tmp_path: Path) -> None:
     assert "return at::native::logsumexp_out(self, dim, keepdim, out);" in text
 
 
+def test_each_form_of_the_plain_operators_tries_the_setup_for_plain_tensors(of_the_pack: Catalog) -> None:
+    structured = {str(one.native.functional.func.name): one for one in of_the_pack.operators if one.structured}
+    plain = [one for name, one in structured.items() if name in emit.PLAIN]
+    assert len(plain) == len(emit.PLAIN)
+    text = emit.registration(plain, 0)
+    assert text.count("op.set_up_plain<") == text.count("op.meta(") == text.count("pack.impl(")
+    assert "if (!(is_real(alpha) && op.set_up_plain<true>(self, other))) {" in text
+    assert "if (!(op.set_up_plain<false>(grad_output, output))) {" in text
+
+
 def test_arguments_that_torch_precomputes_are_passed(tmp_path: Path) -> None:
     (pool,) = catalog(tmp_path, "pooling: {Pool.mu: {kernel: [avg_pool2d]}}").operators
     text = emit.registration([pool], 0)

@@ -40,6 +40,10 @@ inline const at::Tensor* on_device(const c10::List<std::optional<at::Tensor>>& /
   return nullptr; // the indexed tensor, which precedes the indices, determines the device
 }
 
+inline bool is_real(const at::Scalar& number) {
+  return !number.isComplex() && !number.isBoolean();
+}
+
 // "musa" without an index means the current device.
 inline std::optional<c10::Device> with_index(std::optional<c10::Device> device) {
   return device.has_value() && device->has_index() ? device : std::nullopt;

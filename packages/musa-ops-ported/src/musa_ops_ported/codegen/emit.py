@@ -20,6 +20,13 @@ HEADER = """// SPDX-License-Identifier: BSD-3-Clause
 """
 
 
+# Structured operators for which Outputs::set_up_plain is valid, and those of them that allow numbers.
+NUMBERS_ALLOWED = frozenset(("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor"))
+PLAIN = NUMBERS_ALLOWED.union(
+    "neg sqrt rsqrt reciprocal sigmoid exp exp2 expm1 log log2 log10 log1p sin cos tan tanh erf erfc ceil floor "
+    "trunc round gelu silu maximum minimum gelu_backward silu_backward sigmoid_backward tanh_backward addcmul "
+    "addcdiv lerp.Scalar".split()
+)
 SIGNATURE_COST = 3  # of a new signature, relative to a kernel with a known signature
 
 
@@ -212,6 +219,8 @@ def _form(operator: Operator, group: NativeFunctionsGroup, form: NativeFunction,
         if group.out.precomputed:
             lines.append(f"  const auto precomputed = {call}")
             given = _precomputed(group, given)
+        elif str(group.functional.func.name) in PLAIN:
+            lines += [f"  if (!({_plain(group)})) {{", f"    {call}", "  }"]
         else:
             lines.append(f"  {call}")
         count = len(group.out.func.returns)
@@ -229,6 +238,15 @@ def _form(operator: Operator, group: NativeFunctionsGroup, form: NativeFunction,
             lines.append("  op.finish();")
             lines.append(f"  return {outs[0]};" if count == 1 else f"  return {{{', '.join(outs)}}};")
         return [*lines, "}", ""]
+
+
+def _plain(group: NativeFunctionsGroup) -> str:
+    """Returns the condition under which the setup for plain tensors replaces the meta function."""
+    arguments = group.functional.func.arguments.flat_non_out
+    numbers = [f"is_real({one.name})" for one in arguments if str(one.type) == "Scalar"]
+    tensors = ", ".join(one.name for one in arguments if str(one.type) == "Tensor")
+    allowed = "true" if str(group.functional.func.name) in NUMBERS_ALLOWED else "false"
+    return " && ".join([*numbers, f"op.set_up_plain<{allowed}>({tensors})"])
 
 
 def _precomputed(group: NativeFunctionsGroup, given: list[str]) -> list[str]:
