@@ -87,7 +87,7 @@ struct Outputs final : Meta {
         like = &input;
       }
     }
-    // Of a dimension of size 1 torch chooses the output's stride by other rules if the operands differ in shape.
+    // If the operands differ in shape, torch has other rules for the output's strides along dimensions of size 1.
     if (like == nullptr || (numbers && has_dimension_of_one(*like))) {
       return false;
     }
