@@ -218,11 +218,14 @@ def test_the_gradient_of_max_pooling_in_channels_last_is_a_call(
     eager, compiled = (x.clone().requires_grad_() for _ in range(2))
     program(eager).backward()
     _, codes = run_fw_bw_and_get_code(lambda: torch.compile(program, fullgraph=True)(compiled))
-    assert any("max_pool2d_backward.default" in code for code in codes) == (
-        memory_format == torch.channels_last
-    )
     torch.testing.assert_close(compiled.grad, eager.grad)
     assert compiled.grad.stride() == eager.grad.stride()
+    called = any("max_pool2d_backward.default" in code for code in codes)
+    if memory_format == torch.channels_last:
+        needs_torch("2.13", "the gradient of max pooling as additions, in place of which the call is,")
+        assert called
+    else:
+        assert not called
 
 
 def test_a_gradient_of_max_pooling_that_is_a_result_keeps_its_strides(compiler: None) -> None:

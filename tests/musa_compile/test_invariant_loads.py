@@ -50,8 +50,8 @@ def test_several_loops_over_a_row(compiler: None) -> None:
     result, code = compiled(normalized, x)
     assert_same(result, normalized(x))
     names = re.findall(r"const auto (invariant\d+) =", code)
-    # The sum for the variance; the sum and the variance for the result.
-    assert len(names) == len(set(names)) >= 3
+    # The sum and the variance for the result; since torch 2.13 also the sum in the variance's own loop.
+    assert len(names) == len(set(names)) >= 2
     assert not re.search(r"auto tmp\d+ = out_ptr\d+\[", code.split("C10_UNLIKELY")[0])
 
 
