@@ -158,6 +158,7 @@ def test_a_lazy_copy_is_made_for_outputs_alone() -> None:
     assert torch.equal(x.cpu(), before) and torch.equal(lazy.cpu(), before + before)
 
 
+@pytest.mark.full
 def test_more_elements_than_an_index_of_32_bits_holds() -> None:
     elements = (1 << 31) + 5
     x = torch.ones(elements, dtype=torch.float16, device="musa")
