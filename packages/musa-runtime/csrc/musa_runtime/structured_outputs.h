@@ -62,8 +62,8 @@ struct Outputs final : Meta {
     set_output(i, sizes, strides, options, /*exact_strides=*/false);
   }
 
-  // Sets the iterator up and makes the output, in place of `meta`: torch's general setup takes half of the time that a small
-  // operator takes on the host. Only for operators of which the output has the inputs' shape and dtype if that is a
+  // Sets the iterator up and makes the output, in place of `meta`: torch's general setup is a third of the instructions of a
+  // small operator beside the launch. Only for operators of which the output has the inputs' shape and dtype if that is a
   // floating point dtype, and whose iterator has the output and the inputs in this order.
   //
   // Returns false, and has no effect, unless the inputs and a given output are plain tensors of one shape with elements, of
