@@ -57,18 +57,15 @@ def test_memory_of_expandable_segments_is_accessible(two_devices):
     """Memory that is mapped before the first copy, and after it."""
     code = """
 kept = torch.ones(1 << 20, device="musa:1")
-granted = []
-def grants():
-    granted.append(sdk.calls("muMemSetAccess"))
-    return granted[-1] - granted[-2] if len(granted) > 1 else None
+def grants(step):
+    before = sdk.calls("muMemSetAccess")
+    result = step()
+    return sdk.calls("muMemSetAccess") - before, result
 x = torch.ones(1 << 20, device="musa:0")
-grants()
-kept.copy_(x)
-print(grants(), end=" ")
-kept.copy_(x)
-print(grants(), end=" ")
-more = torch.empty(1 << 28, dtype=torch.uint8, device="musa:1")
-print(grants(), more[: 1 << 22].copy_(x.view(torch.uint8)).view(torch.float32).sum().item())
+first, second = (grants(lambda: kept.copy_(x))[0] for _ in range(2))
+third, more = grants(lambda: torch.empty(1 << 28, dtype=torch.uint8, device="musa:1"))
+copied = more[: 1 << 22].copy_(x.view(torch.uint8)).view(torch.float32)
+print(first, second, third, copied.sum().item())
 """
     setting = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
     assert run_code(_COPIES + code, **setting) == f"1 0 1 {1 << 20}.0\n"

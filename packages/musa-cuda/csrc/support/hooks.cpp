@@ -174,12 +174,11 @@ void count_created(Kind kind, uint64_t handle) {
   state().live[static_cast<int>(kind)].insert(handle);
 }
 void count_destroyed(Kind kind, uint64_t handle) {
-  std::vector<std::shared_ptr<void>> last; // destroyed without the mutex
+  decltype(State::kept)::node_type last; // destroyed without the mutex
   const std::lock_guard lock(state().mutex);
   state().live[static_cast<int>(kind)].erase(handle);
-  if (const auto found = state().kept.find(handle); kind == Kind::Graphs && found != state().kept.end()) {
-    last = std::move(found->second);
-    state().kept.erase(found);
+  if (kind == Kind::Graphs) {
+    last = state().kept.extract(handle);
   }
 }
 void keep_with_graph(uint64_t graph, std::shared_ptr<void> object) {

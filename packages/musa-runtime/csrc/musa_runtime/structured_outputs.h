@@ -2,11 +2,13 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/native/Resize.h>
 #include <ATen/musa/EmptyTensor.h>
 #include <c10/musa/MUSACompat.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,21 +23,6 @@
 //   op.finish();
 
 namespace musa_runtime {
-
-// Whether an operand is a 0-dim number of the host that does not change the dtype of floating point operands.
-inline bool is_number(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.dim() == 0 && tensor.device().is_cpu() && !c10::isComplexType(tensor.scalar_type());
-}
-
-// Whether a tensor's elements are adjacent, in the order of its dimensions, and are its values as they are.
-inline bool is_plain(const at::Tensor& tensor) {
-#if __has_include(<ATen/core/Dimname.h>)
-  if (tensor.has_names()) {
-    return false;
-  }
-#endif
-  return tensor.is_contiguous() && !tensor.is_neg();
-}
 
 // Outputs as a meta function requests them: new, or passed by the caller.
 template <typename Meta, size_t N>
@@ -88,17 +75,15 @@ struct Outputs final : Meta {
       }
     }
     // If the operands differ in shape, torch has other rules for the output's strides along dimensions of size 1.
-    if (like == nullptr || (numbers && has_dimension_of_one(*like))) {
+    if (like == nullptr || (numbers && std::ranges::count(like->sizes(), 1) != 0)) {
       return false;
     }
-    const int64_t elements = like->numel();
-    const int64_t size = like->itemsize();
     if (given[0] != nullptr) {
       if (!matches(*given[0], *like)) {
         return false;
       }
       for (size_t i = 0; i < count; ++i) {
-        if (!number[i] && overlaps_in_part(*given[0], *all[i], elements * size)) {
+        if (!number[i] && at::get_overlap_status(*given[0], *all[i]) == at::MemOverlapStatus::Partial) {
           return false;
         }
       }
@@ -107,7 +92,8 @@ struct Outputs final : Meta {
     }
     const at::Tensor& out = given[0] != nullptr ? *given[0] : made[0];
     const at::ScalarType dtype = like->scalar_type();
-    this->shape_.push_back(elements);
+    const int64_t size = like->itemsize();
+    this->shape_.push_back(like->numel());
     this->has_coalesced_dimensions_ = like->dim() > 1;
     this->all_ops_same_shape_ = !numbers;
     this->common_dtype_ = dtype;
@@ -138,6 +124,21 @@ struct Outputs final : Meta {
   }
 
  private:
+  // Whether an operand is a 0-dim number of the host that does not change the dtype of floating point operands.
+  static bool is_number(const at::Tensor& tensor) {
+    return tensor.defined() && tensor.dim() == 0 && tensor.device().is_cpu() && !c10::isComplexType(tensor.scalar_type());
+  }
+
+  // Whether a tensor's elements are adjacent, in the order of its dimensions, and are its values as they are.
+  static bool is_plain(const at::Tensor& tensor) {
+#if __has_include(<ATen/core/Dimname.h>)
+    if (tensor.has_names()) {
+      return false;
+    }
+#endif
+    return tensor.is_contiguous() && !tensor.is_neg();
+  }
+
   static bool starts(const at::Tensor& input) {
     if (!input.defined() || !input.device().is_privateuseone() || input.dim() == 0 || input.numel() == 0) {
       return false;
@@ -156,22 +157,6 @@ struct Outputs final : Meta {
   static bool matches(const at::Tensor& tensor, const at::Tensor& like) {
     return tensor.defined() && tensor.device() == like.device() && tensor.scalar_type() == like.scalar_type() &&
         tensor.sizes() == like.sizes() && is_plain(tensor);
-  }
-
-  static bool has_dimension_of_one(const at::Tensor& tensor) {
-    for (const int64_t size : tensor.sizes()) {
-      if (size == 1) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  static bool overlaps_in_part(const at::Tensor& a, const at::Tensor& b, int64_t bytes) {
-    const auto first = reinterpret_cast<uintptr_t>(a.const_data_ptr());
-    const auto second = reinterpret_cast<uintptr_t>(b.const_data_ptr());
-    const uintptr_t apart = first < second ? second - first : first - second;
-    return apart != 0 && apart < static_cast<uintptr_t>(bytes);
   }
 
   void set_output(

@@ -67,16 +67,11 @@ DriverOutcome ExpandableSegment::set_access(size_t first, size_t count, const st
 
 DriverOutcome ExpandableSegment::allow_peer(DeviceIndex peer) {
   DriverOutcome outcome;
-  for (size_t first = 0; outcome.ok() && first < top_;) {
-    size_t end = first;
-    while (end < top_ && pages_[end] == Page::Mapped) {
-      ++end;
+  for_each_stretch(Page::Mapped, [&](size_t first, size_t count) {
+    if (outcome.ok()) {
+      outcome = set_access(first, count, {peer});
     }
-    if (end != first) {
-      outcome = set_access(first, end - first, {peer});
-    }
-    first = end + 1;
-  }
+  });
   return outcome;
 }
 

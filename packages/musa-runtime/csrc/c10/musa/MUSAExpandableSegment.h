@@ -61,17 +61,7 @@ class ExpandableSegment {
   // Calls visit(first, count) for each stretch of empty pages, in address order.
   template <typename Visit>
   void for_each_gap(Visit visit) const {
-    size_t first = 0;
-    while (first < top_) {
-      size_t end = first;
-      while (end < top_ && pages_[end] == Page::Empty) {
-        ++end;
-      }
-      if (end != first && end < top_) {
-        visit(first, end - first);
-      }
-      first = end + 1;
-    }
+    for_each_stretch(Page::Empty, visit);
     if (top_ < count_) {
       visit(top_, count_ - top_);
     }
@@ -106,6 +96,20 @@ class ExpandableSegment {
 
   ExpandableSegment(DeviceIndex device, StreamPool& home, char* base, size_t page, size_t count);
   void set(size_t first, size_t count, Page state);
+  // Calls visit(first, count) for each stretch of pages in a state, below top_ and in address order.
+  template <typename Visit>
+  void for_each_stretch(Page state, Visit visit) const {
+    for (size_t first = 0; first < top_; ++first) {
+      size_t end = first;
+      while (end < top_ && pages_[end] == state) {
+        ++end;
+      }
+      if (end != first) {
+        visit(first, end - first);
+      }
+      first = end;
+    }
+  }
   DriverOutcome set_access(size_t first, size_t count, const std::vector<DeviceIndex>& devices);
 
   const DeviceIndex device_;
