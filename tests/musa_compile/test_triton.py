@@ -146,6 +146,31 @@ def test_training_random_numbers_and_dynamic_shapes(run: Run) -> None:
     assert run(TRAINING).split() == ["True", "True", "True", "False", "True", "True"]
 
 
+# The head of a language model, with an odd number of tokens. Outputs have the strides of eager mode.
+PADDED = """
+from torch._inductor.utils import run_and_get_code
+with torch._inductor.config.patch(force_shape_pad=True):
+    x = torch.randn(6, 8, device="musa", requires_grad=True)
+    weight, bias = torch.randn(13, 8, device="musa", requires_grad=True), torch.randn(13, device="musa")
+    def head(x):
+        logits = torch.nn.functional.linear(torch.tanh(x), weight, bias)
+        return logits.view(2, 3, 13)
+    expected = head(x)
+    gradient = torch.randn_like(expected)
+    wanted = torch.autograd.grad(expected, (x, weight), gradient)
+    result, codes = run_and_get_code(torch.compile(head, fullgraph=True), x)
+    print(torch.allclose(result, expected, atol=1e-4), result.stride() == expected.stride())
+    print("(6, 16)" in codes[0])  # the padded product
+    found = torch.autograd.grad(result, (x, weight), gradient)
+    print(all(torch.allclose(a, b, atol=1e-4) for a, b in zip(found, wanted)))
+    print(all(a.stride() == b.stride() for a, b in zip(found, wanted)))
+"""
+
+
+def test_padded_products_have_the_results_of_eager_mode(run: Run) -> None:
+    assert run(PADDED).split() == ["True"] * 5
+
+
 # The graph's device is not the current one. The stub refuses launches on a device that is not current.
 OTHER_DEVICE = """
 f = torch.compile(lambda x: (x * 2 + 1).relu().sum(-1), fullgraph=True)

@@ -21,6 +21,7 @@ from . import (
     device_code,
     graph_passes,
     host_kernels,
+    padded_products,
     timing,
     triton_driver,
     triton_kernels,
@@ -70,6 +71,8 @@ class _Passes(CustomGraphModulePass):
             raise RuntimeError(choice.refusal())
         if generator == choice.HOST:
             graph_passes.prepare(graph_module)
+        else:
+            padded_products.pad(graph_module.graph)
 
     def uuid(self):
         return cache_key.key(_description(self._choose()))

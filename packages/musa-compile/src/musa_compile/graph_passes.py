@@ -20,6 +20,7 @@ from . import (
     _compat,
     kernels,  # noqa: F401 - its library defines torch.ops.musa_compile
 )
+from .nodes import call, has_known_size, is_on_musa
 
 _aten = torch.ops.aten
 _realized = torch.ops.musa_compile.realized
@@ -75,14 +76,14 @@ def _count_in_logical_order(graph):
         for node in graph.find_nodes(op="call_function", target=target):
             x = node.args[0]
             dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-            if dim is not None or not _is_on_musa(x) or x.meta["val"].dim() < 2:
+            if dim is not None or not is_on_musa(x) or x.meta["val"].dim() < 2:
                 continue
             keepdim = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
             with graph.inserting_before(node):
-                flat = _call(graph, _aten.reshape.default, x, [-1])
-                index = _call(graph, target, flat, 0)
+                flat = call(graph, _aten.reshape.default, x, [-1])
+                index = call(graph, target, flat, 0)
                 if keepdim:
-                    index = _call(graph, _aten.reshape.default, index, [1] * x.meta["val"].dim())
+                    index = call(graph, _aten.reshape.default, index, [1] * x.meta["val"].dim())
             node.replace_all_uses_with(index)
             graph.erase_node(node)
 
@@ -97,7 +98,7 @@ def _compute_variances_in_two_steps(graph):
     for node in graph.find_nodes(op="call_function", target=_aten.var_mean.correction):
         x = node.args[0]
         dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-        if not _is_on_musa(x) or not dims or x.meta["val"].dtype not in (torch.float32, torch.float64):
+        if not is_on_musa(x) or not dims or x.meta["val"].dtype not in (torch.float32, torch.float64):
             continue
         sizes = [x.meta["val"].shape[dim] for dim in dims]
         if not all(isinstance(size, int) for size in sizes):
@@ -112,13 +113,13 @@ def _compute_variances_in_two_steps(graph):
         if not all(user.target is operator.getitem for user in node.users):
             continue
         with graph.inserting_before(node):
-            mean = _call(graph, _aten.mean.dim, x, list(dims), True)
-            difference = _call(graph, _aten.sub.Tensor, x, mean)
-            square = _call(graph, _aten.mul.Tensor, difference, difference)
-            total = _call(graph, _aten.sum.dim_IntList, square, list(dims), keepdim)
-            variance = _call(graph, _aten.div.Tensor, total, count - correction)
+            mean = call(graph, _aten.mean.dim, x, list(dims), True)
+            difference = call(graph, _aten.sub.Tensor, x, mean)
+            square = call(graph, _aten.mul.Tensor, difference, difference)
+            total = call(graph, _aten.sum.dim_IntList, square, list(dims), keepdim)
+            variance = call(graph, _aten.div.Tensor, total, count - correction)
             if not keepdim:
-                mean = _call(graph, _aten.squeeze.dims, mean, list(dims))
+                mean = call(graph, _aten.squeeze.dims, mean, list(dims))
         for user in list(node.users):
             user.replace_all_uses_with((variance, mean)[user.args[1]])
             graph.erase_node(user)
@@ -129,7 +130,7 @@ def _keep_costly_results(graph):
     """Stores results of costly functions that several nodes use, instead of recomputing them."""
     costly = set()  # expensive nodes that are recomputed for each use
     for node in list(graph.nodes):
-        if node.op != "call_function" or not _is_on_musa(node):
+        if node.op != "call_function" or not is_on_musa(node):
             continue
         if node.target not in _COSTLY and not (
             _is_elementwise(node.target) and any(each in costly for each in node.all_input_nodes)
@@ -137,7 +138,7 @@ def _keep_costly_results(graph):
             continue
         if len(node.users) > 1:
             with graph.inserting_after(node):
-                kept = _call(graph, _realized.default, node)
+                kept = call(graph, _realized.default, node)
             node.replace_all_uses_with(kept, lambda user, kept=kept: user is not kept)
         else:
             costly.add(node)
@@ -151,7 +152,7 @@ def _convolve_in_channels_last(graph):
     for target, count in ((_aten.convolution.default, 2), (_aten.convolution_backward.default, 3)):
         for node in graph.find_nodes(op="call_function", target=target):
             operands = node.args[:count]
-            if not all(_has_known_size(x) and x.meta["val"].dim() == 4 for x in operands):
+            if not all(has_known_size(x) and x.meta["val"].dim() == 4 for x in operands):
                 continue
             with graph.inserting_before(node):
                 moved = [_in_order(graph, x, torch.channels_last) for x in operands]
@@ -169,7 +170,7 @@ def _call_max_pool_backward(graph):
         index, gradient = (_before_copies(operand) for operand in operands)
         if index.target != prims._low_memory_max_pool_offsets_to_indices or dim != 1:
             continue
-        if not all(_has_known_size(x) and x.meta["val"].dim() == 4 for x in (index, gradient)):
+        if not all(has_known_size(x) and x.meta["val"].dim() == 4 for x in (index, gradient)):
             continue
         offsets, kernel_size, input_size, *window = index.args
         shape = (*gradient.meta["val"].shape[:2], *input_size)
@@ -184,7 +185,7 @@ def _call_max_pool_backward(graph):
             continue
         with graph.inserting_before(node):
             moved = (_in_order(graph, x, torch.channels_last) for x in (gradient, index))
-            total = _call(graph, _max_pool_backward.default, *moved, kernel_size, input_size, *window)
+            total = call(graph, _max_pool_backward.default, *moved, kernel_size, input_size, *window)
         for result in results:
             result.replace_all_uses_with(total)
             graph.erase_node(result)
@@ -211,17 +212,13 @@ def _call_scatter_add(graph):
     ):
         return
     for node in graph.find_nodes(op="call_function", target=_aten.scatter_add.default):
-        if all(_has_known_size(x) for x in (node.args[0], *node.args[2:])):
+        if all(has_known_size(x) for x in (node.args[0], *node.args[2:])):
             with graph.inserting_before(node):
-                total = _call(graph, _aten.clone.default, node.args[0])
+                total = call(graph, _aten.clone.default, node.args[0])
                 index, source = (_in_order(graph, x) for x in node.args[2:])
-                _call(graph, _scatter_add.default, total, node.args[1], index, source)
+                call(graph, _scatter_add.default, total, node.args[1], index, source)
             node.replace_all_uses_with(total)
             graph.erase_node(node)
-
-
-def _has_known_size(node):
-    return _is_on_musa(node) and all(isinstance(size, int) for size in node.meta["val"].shape)
 
 
 def _in_order(graph, x, memory_format=torch.contiguous_format):
@@ -230,23 +227,8 @@ def _in_order(graph, x, memory_format=torch.contiguous_format):
     The fake tensor of `x` has no final strides: Inductor chooses the order of most results later.
     """
     strides = torch.empty(x.meta["val"].shape, device="meta", memory_format=memory_format).stride()
-    return _call(graph, prims.force_stride_order, x, list(strides))
+    return call(graph, prims.force_stride_order, x, list(strides))
 
 
 def _is_elementwise(target):
     return target in _VIEWS or torch.Tag.pointwise in getattr(target, "tags", ())
-
-
-def _is_on_musa(node):
-    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
-    return isinstance(value, torch.Tensor) and value.device.type == "musa"
-
-
-def _call(graph, target, *args):
-    """Returns a new node, with its fake tensor."""
-    node = graph.call_function(target, args)
-    values = [arg.meta["val"] if isinstance(arg, torch.fx.Node) else arg for arg in args]
-    fake_mode = next(value.fake_mode for value in values if isinstance(value, torch._subclasses.FakeTensor))
-    with fake_mode:
-        node.meta["val"] = target(*values)
-    return node
