@@ -2,7 +2,6 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-#include <ATen/MemoryOverlap.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/native/Resize.h>
 #include <ATen/musa/EmptyTensor.h>
@@ -78,22 +77,26 @@ struct Outputs final : Meta {
     if (like == nullptr || (numbers && std::ranges::count(like->sizes(), 1) != 0)) {
       return false;
     }
-    if (given[0] != nullptr) {
-      if (!matches(*given[0], *like)) {
-        return false;
-      }
-      for (size_t i = 0; i < count; ++i) {
-        if (!number[i] && at::get_overlap_status(*given[0], *all[i]) == at::MemOverlapStatus::Partial) {
-          return false;
-        }
-      }
-    } else {
+    if (given[0] != nullptr && !matches(*given[0], *like)) {
+      return false;
+    }
+    if (given[0] == nullptr) {
       made[0] = at::detail::empty_musa(like->sizes(), like->scalar_type(), like->device().index(), std::nullopt);
     }
     const at::Tensor& out = given[0] != nullptr ? *given[0] : made[0];
-    const at::ScalarType dtype = like->scalar_type();
     const int64_t size = like->itemsize();
-    this->shape_.push_back(like->numel());
+    const int64_t numel = like->numel();
+    void* const to = out.mutable_data_ptr(); // first: it may move an input that is the output
+    std::array<void*, count> data;
+    for (size_t i = 0; i < count; ++i) {
+      data[i] = const_cast<void*>(all[i]->const_data_ptr());
+      // All are stored in one order without gaps, so they share all elements, none, or some at wrong places.
+      if (!number[i] && data[i] != to && distance(data[i], to) < static_cast<uintptr_t>(numel * size)) {
+        return false;
+      }
+    }
+    const at::ScalarType dtype = like->scalar_type();
+    this->shape_.push_back(numel);
     this->has_coalesced_dimensions_ = like->dim() > 1;
     this->all_ops_same_shape_ = !numbers;
     this->common_dtype_ = dtype;
@@ -102,13 +105,13 @@ struct Outputs final : Meta {
     at::OperandInfo& result = this->operands_.emplace_back(c10::MaybeOwned<at::TensorBase>::borrowed(out));
     result.is_output = true;
     result.stride_bytes.push_back(size);
-    result.data = out.mutable_data_ptr();
+    result.data = to;
     for (size_t i = 0; i < count; ++i) {
       at::OperandInfo& operand = this->operands_.emplace_back(c10::MaybeOwned<at::TensorBase>::borrowed(*all[i]));
       operand.is_const = true;
       operand.target_dtype = dtype;
       operand.stride_bytes.push_back(number[i] ? 0 : size);
-      operand.data = const_cast<void*>(all[i]->const_data_ptr());
+      operand.data = data[i];
       this->operands_[0].is_read_write |= all[i]->is_same(out);
     }
     return true;
@@ -137,6 +140,12 @@ struct Outputs final : Meta {
     }
 #endif
     return tensor.is_contiguous() && !tensor.is_neg();
+  }
+
+  static uintptr_t distance(const void* a, const void* b) {
+    const auto first = reinterpret_cast<uintptr_t>(a);
+    const auto second = reinterpret_cast<uintptr_t>(b);
+    return first < second ? second - first : first - second;
   }
 
   static bool starts(const at::Tensor& input) {
