@@ -30,7 +30,7 @@ from .processes import alone, output
 
 PROCESS_LIMIT_S = 300
 ROUNDS = 21
-PROCESSES = 7  # for host times, and of each device for cases with a backward pass: they differ in speed
+PROCESSES = 7  # for host times, and of each device for cases with a backward pass: processes differ
 
 
 def device_time(device: str, call: Call, runs: int) -> float:

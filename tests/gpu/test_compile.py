@@ -96,7 +96,7 @@ def test_configurations_are_measured_on_the_device(tmp_path: Path) -> None:
     assert run(MEASURED, tmp_path) == ["True True True"]
 
 
-# The head of a language model with an odd number of tokens. Whether padding pays is measured here.
+# The head of a language model with an odd number of tokens: products are measured with and without padding.
 HEAD = """
 from musa_compile import padded_products
 x = torch.randn(4096, 768, device="musa", dtype=torch.bfloat16, requires_grad=True)

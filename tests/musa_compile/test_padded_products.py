@@ -109,14 +109,42 @@ def test_a_bias_gets_rows_too(forced: None) -> None:
 
 @pytest.mark.parametrize(
     ("use", "is_copied"),
-    [(lambda x: x, True), (lambda x: x.view(2, 15).t(), True), (lambda x: x.t() + 1, False)],
-    ids=["product", "view", "used"],
+    [
+        (lambda x: x, True),
+        (lambda x: x.view(2, 15).t(), True),
+        (lambda x: x.split([2, 3], 1)[0], True),
+        (lambda x: x.as_strided((3, 5), (10, 1)) + 1, True),
+        (lambda x: x.t().as_strided((3, 5), (10, 1)) + 1, True),
+        (lambda x: x.t() + 1, False),
+        (lambda x: x.split([2, 3], 1)[0] + 1, False),
+    ],
+    ids=["returned", "view", "part", "strides", "strides of a view", "read", "part read"],
 )
-def test_a_returned_product_has_no_gaps(forced: None, use: Callable, is_copied: bool) -> None:
+def test_a_product_has_the_strides_of_eager_mode_where_they_count(
+    forced: None, use: Callable, is_copied: bool
+) -> None:
     a, b = values(6, 7), values(7, 5)
     graph_module = passed(lambda a, b: use(torch.mm(a, b)), a, b)
     assert bool(nodes(graph_module, aten.clone.default)) == is_copied
     assert graph_module(a, b).stride() == use(a @ b).stride()
+
+
+def test_a_product_without_gaps_is_not_copied(forced: None) -> None:
+    for a, b in ((values(6, 7), values(7, 8)), (values(7, 6).t(), values(7, 8))):
+        graph_module = passed(torch.mm, a, b)
+        assert copies(graph_module) and not nodes(graph_module, aten.clone.default)
+    assert nodes(passed(torch.bmm, values(2, 7, 6).mT, values(2, 7, 8)), aten.clone.default)
+
+
+def test_a_product_that_is_kept_for_the_gradient_is_not_copied(forced: None) -> None:
+    from musa_compile import padded_products
+
+    a, b = values(6, 7), values(7, 5)
+    graph_module = make_fx(lambda a, b: (lambda x: (x.sum(), x))(torch.mm(a, b)), tracing_mode="fake")(a, b)
+    [output] = graph_module.graph.find_nodes(op="output")
+    output.meta["user_visible_output_idxs"] = [0]
+    padded_products.pad(graph_module.graph)
+    assert copies(graph_module) and not nodes(graph_module, aten.clone.default)
 
 
 def test_values_that_are_not_finite_stay_where_they_are(forced: None) -> None:
@@ -137,6 +165,11 @@ def test_products_share_the_copy_of_an_operand(forced: None) -> None:
     assert [node.args[0].name for node in copies(graph_module)] == ["gradient_1", "weight_1"]
     assert len(nodes(graph_module, *PRODUCTS)) == 2
 
+    def batches(gradient: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> tuple:
+        return torch.bmm(gradient, weight), torch.bmm(gradient.permute(0, 2, 1), x)
+
+    assert len(copies(passed(batches, values(2, 8, 7), values(2, 8, 12), values(2, 7, 12)))) == 2
+
 
 @pytest.mark.parametrize(
     ("a", "b", "padded"),
@@ -153,6 +186,24 @@ def test_other_products_stay_as_they_are(
     forced: None, a: tuple[int, int], b: tuple[int, int], padded: bool
 ) -> None:
     assert bool(copies(passed(torch.mm, values(*a), values(*b)))) == padded
+
+
+def test_operands_of_unknown_strides_stay_as_they_are(forced: None) -> None:
+    x = values(6, 20)
+    strided = lambda x, b: torch.mm(x[:, :7], b)  # noqa: E731 - the size of a row of `x` is unknown
+    assert not copies(passed(strided, x, values(7, 5), mode="symbolic"))
+
+
+def test_new_nodes_name_the_code_that_they_are_from(forced: None) -> None:
+    from musa_compile import padded_products
+
+    graph_module = make_fx(torch.mm, tracing_mode="fake")(values(6, 7), values(7, 5))
+    [product] = nodes(graph_module, *PRODUCTS)
+    product.meta["stack_trace"], product.meta["original_aten"] = "a line of a program", aten.mm.default
+    padded_products.pad(graph_module.graph)
+    added = [node for node in graph_module.graph.nodes if node.op == "call_function"]
+    assert len(added) == 5
+    assert {node.meta.get("stack_trace") for node in added} == {"a line of a program"}
 
 
 def test_other_dtypes_unknown_sizes_and_other_devices_stay_as_they_are(forced: None) -> None:
@@ -173,14 +224,16 @@ def test_the_settings_of_torch_apply(forced: None) -> None:
 
 
 class Clock:
-    """Stands for the measurement of a product and of the padded one, in this order."""
+    """Replaces the measurement of a product and of the padded one, in this order."""
 
     def __init__(self, *times_ms: float) -> None:
         self.times_ms = times_ms
         self.shapes: list[tuple[int, ...]] = []
+        self.devices: set[int] = set()
 
     def __call__(self, _: object, function: Callable[[], torch.Tensor], **__: object) -> float:
         self.shapes.append(tuple(function().shape))
+        self.devices.add(torch.musa.current_device())
         return self.times_ms[(len(self.shapes) - 1) % 2]
 
 
@@ -215,6 +268,36 @@ def test_only_a_faster_product_is_padded(
     assert torch.equal(torch.musa.get_rng_state(), state)
 
 
+def test_a_decision_depends_on_the_precision(clock: Callable[..., Clock]) -> None:
+    times = clock(2.0, 1.0)
+    a, b = (values(*shape) for shape in WIDE)
+    passed(torch.mm, a, b)
+    before = torch.backends.cuda.matmul.fp32_precision
+    try:
+        torch.backends.cuda.matmul.fp32_precision = "tf32"
+        passed(torch.mm, a, b)
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
+    assert len(times.shapes) == 4
+
+
+def test_a_product_is_measured_on_its_device(clock: Callable[..., Clock]) -> None:
+    times = clock(2.0, 1.0)
+    a, b = (values(*shape).to("musa:1") for shape in WIDE)
+    passed(torch.mm, a, b)
+    assert times.devices == {1} and torch.musa.current_device() == 0
+
+
+def test_measured_operands_are_stored_as_in_the_graph() -> None:
+    from musa_compile import padded_products
+
+    for shape in ((7, 6), (2, 7, 6)):
+        by_columns = values(*shape).mT
+        padded = padded_products._pad_tensor(by_columns, 3, 1)
+        assert padded.shape[-2:] == (9, 8) and padded.mT.is_contiguous()
+        assert torch.equal(padded[..., :6, :7], by_columns) and not padded[..., 6:, :].any()
+
+
 def test_small_products_and_deterministic_graphs_are_not_measured(clock: Callable[..., Clock]) -> None:
     from torch._inductor import config
 
@@ -236,9 +319,11 @@ def test_a_product_too_large_to_measure_is_not_padded(
     def fails(*_: object, **__: object) -> float:
         raise torch.OutOfMemoryError("no memory for copies")
 
-    monkeypatch.setattr(timing, "measure", fails)
     a, b = (values(*shape) for shape in WIDE)
-    assert not copies(passed(torch.mm, a, b))
+    with monkeypatch.context() as patch:
+        patch.setattr(timing, "measure", fails)
+        assert not copies(passed(torch.mm, a, b))
+    assert copies(passed(torch.mm, a, b))  # measured when there is memory
 
 
 def test_products_are_measured_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +336,7 @@ def test_products_are_measured_on_the_device(monkeypatch: pytest.MonkeyPatch) ->
         return measured_ms[-1]
 
     monkeypatch.setattr(timing, "measure", noted)
-    monkeypatch.setattr(padded_products, "_LEAST", 1)
+    monkeypatch.setattr(padded_products, "_MIN_MULTIPLICATIONS", 1)
     padded_products._is_faster.cache_clear()
     passed(torch.addmm, values(5), values(60, 70), values(70, 5))
     assert len(measured_ms) == 2 and min(measured_ms) > 0

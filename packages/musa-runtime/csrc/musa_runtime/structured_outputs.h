@@ -52,8 +52,8 @@ struct Outputs final : Meta {
   // small operator beside the launch. Only for operators of which the output has the inputs' shape and dtype if that is a
   // floating point dtype, and whose iterator has the output and the inputs in this order.
   //
-  // Returns false, and has no effect, unless the inputs and a given output are plain tensors of one shape with elements, of
-  // one such dtype and on one device. allow_numbers: inputs, except one, may be numbers of the host.
+  // Returns false, with the iterator and all values unchanged, unless the inputs and a given output are plain tensors of one
+  // shape with elements, of one such dtype and on one device. allow_numbers: inputs, except one, may be numbers of the host.
   template <bool allow_numbers, typename... Tensors>
   bool set_up_plain(const Tensors&... inputs) {
     static_assert(iterates && N == 1);
