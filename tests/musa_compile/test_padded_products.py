@@ -171,6 +171,21 @@ def test_products_share_the_copy_of_an_operand(forced: None) -> None:
     assert len(copies(passed(batches, values(2, 8, 7), values(2, 8, 12), values(2, 7, 12)))) == 2
 
 
+def test_products_before_and_after_a_change_of_their_operand_share_no_copy(forced: None) -> None:
+    with torch.library._scoped_library("test_padded_products", "FRAGMENT") as library:
+        library.define("double(Tensor(a!) x) -> ()")
+        library.impl("double", lambda x: [x.mul_(2)].clear(), "CompositeExplicitAutograd")
+
+        def program(x: torch.Tensor, b: torch.Tensor) -> tuple:
+            changed = x.clone()
+            before = torch.mm(changed, b)
+            torch.ops.test_padded_products.double(changed)
+            return before, torch.mm(changed, b)
+
+        graph_module = passed(program, values(6, 7), values(7, 8))
+    assert [node.args[0].name for node in copies(graph_module)].count("clone") == 2
+
+
 @pytest.mark.parametrize(
     ("a", "b", "padded"),
     [

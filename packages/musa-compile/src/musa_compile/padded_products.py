@@ -75,6 +75,8 @@ def pad(graph):
         return
     copies, returned = {}, _returned_to_program(graph)
     for node in list(graph.nodes):
+        if _mutates(node):
+            copies.clear()
         if node.op != "call_function" or node.target not in _PRODUCTS:
             continue
         added = _padding(node)
@@ -93,6 +95,13 @@ def pad(graph):
             )  # fmt: skip
         node.replace_all_uses_with(product)
         graph.erase_node(node)
+
+
+def _mutates(node):
+    """Whether a node may change its operands, which other nodes read before and after it."""
+    if isinstance(node.target, torch._ops.OpOverload):
+        return node.target._schema.is_mutable
+    return isinstance(node.target, torch._ops.HigherOrderOperator)
 
 
 def _add(graph, origin, target, *args, **kwargs):
