@@ -141,18 +141,18 @@ def _returned_to_program(graph):
 
 def _needs_strides(node, returned):
     """Whether the node or a view of it must have the strides of eager mode."""
-    if node in returned:
-        return True
-    for user in node.users:
-        if user.target is operator.getitem:
-            if _needs_strides(user, returned):
-                return True
-        elif isinstance(user.target, torch._ops.OpOverload):
-            if user.target in _FIXED_STRIDES or not _FIXED_STRIDE_TAGS.isdisjoint(user.target.tags):
-                return True
-            if is_view(user.target) and _needs_strides(user, returned):
-                return True
-    return False
+    return node in returned or any(
+        _has_fixed_strides(user.target) or (_is_view(user.target) and _needs_strides(user, returned))
+        for user in node.users
+    )
+
+
+def _has_fixed_strides(target):
+    return target in _FIXED_STRIDES or not _FIXED_STRIDE_TAGS.isdisjoint(getattr(target, "tags", ()))
+
+
+def _is_view(target):
+    return target is operator.getitem or (isinstance(target, torch._ops.OpOverload) and is_view(target))
 
 
 def _multiply(add, pad, target, operands, kwargs, added, is_copied):
