@@ -2,6 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Views share memory with their base: a write through one is visible through the other."""
 
+import re
+
 import pytest
 import torch
 
@@ -126,3 +128,85 @@ def test_conj_and_neg_views_are_lazy_and_resolve(device):
     assert torch.equal(imaginary.resolve_neg().cpu(), z.conj().imag.resolve_neg())
     conj.mul_(2)
     assert torch.equal(moved.cpu(), z * 2)
+
+
+BASES = {
+    "number": lambda x: x[3],
+    "vector": lambda x: x[5:],
+    "matrix": lambda x: x[:6].view(2, 3),
+    "columns": lambda x: x[1:7].view(2, 3).t(),
+    "gaps": lambda x: x.view(4, 6)[1:3, ::2],
+    "expanded": lambda x: x[2:4].view(2, 1).expand(2, 3),
+    "cube": lambda x: x.view(4, 1, 6),
+    "empty": lambda x: x[:0].view(0, 3),
+    "conjugate": lambda x: torch.view_as_complex(x.view(4, 3, 2)).conj(),
+}
+if hasattr(torch.Tensor, "refine_names"):  # until torch 2.12
+    BASES["names"] = lambda x: x.view(4, 6).refine_names("rows", "columns")
+
+_DIMS = range(-4, 4)
+_ENDS = (None, -(2**63), -3, 0, 2, 2**63 - 1)
+_SIZES = ((), (-1,), (3,), (0,), (2, 3), (-1, 3), (2, -1), (5, 2, 3), (-1, 2, 3), (4, 5, 6), (2, 4, 7, 6))
+# Operators with their arguments, valid and invalid.
+VIEWS = {
+    "t": [()],
+    "transpose": [(i, j) for i in _DIMS for j in _DIMS],
+    "permute": [
+        (dims,)
+        for dims in ((), (0,), (-1,), (1, 0), (0, 1), (-1, 0), (0, 0), (0, -2), (0, 2), (2, 0, 1), (-1, -2, -3))
+    ],
+    "select": [(dim, index) for dim in _DIMS for index in (*range(-5, 5), -(2**63), 2**63 - 1)],
+    "slice": [
+        (dim, start, end, step)
+        for dim in _DIMS
+        for start in _ENDS
+        for end in _ENDS
+        for step in (-1, 0, 1, 2, 2**62)
+    ],
+    "unsqueeze": [(dim,) for dim in range(-6, 6)],
+    "squeeze": [(dim,) for dim in _DIMS],
+    "expand": [(size,) for size in _SIZES],
+}
+
+
+def layout_or_error(base, name, arguments):
+    """What a view is, or what the operator raises."""
+    overload = {"transpose": "int", "select": "int", "slice": "Tensor", "squeeze": "dim"}.get(name, "default")
+    try:
+        view = getattr(getattr(torch.ops.aten, name), overload)(base, *arguments)
+    except (RuntimeError, IndexError) as error:
+        return type(error), re.sub(r"(CPU|musa|torch\.)(\w*?)(Type|Tensor)\b", r"\2", str(error))
+    assert view.untyped_storage().data_ptr() == base.untyped_storage().data_ptr()
+    assert view.is_inference() == base.is_inference()
+    assert base.is_inference() or view._version == base._version
+    names = getattr(view, "names", None)
+    return view.shape, view.stride(), view.storage_offset(), view.dtype, view.is_conj(), view._is_view(), names
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_have_the_cpus_layout_or_its_error(device, name, base):
+    values = torch.arange(24.0)
+    on_host, on_device = BASES[base](values), BASES[base](values.to(device))
+    on_device.zero_()  # changes the version, which views share
+    on_host.zero_()
+    for arguments in VIEWS[name]:
+        expected = layout_or_error(on_host, name, arguments)
+        assert layout_or_error(on_device, name, arguments) == expected, arguments
+
+
+def test_views_of_inference_mode(device):
+    with torch.inference_mode():
+        base = torch.arange(6.0, device=device).view(2, 3)
+        for name, arguments in (("t", ()), ("select", (0, 1)), ("slice", (1, 0, 2, 1)), ("expand", ((4, 2, 3),))):
+            assert layout_or_error(base, name, arguments) == layout_or_error(base.cpu(), name, arguments)
+
+
+def test_gradients_flow_through_views(device):
+    x = torch.arange(24.0, device=device).view(2, 3, 4).requires_grad_()
+    view = x.transpose(0, 2)[1:, :, 0].t().unsqueeze(0).expand(2, 3, 3).permute(2, 0, 1)
+    assert view._base is x or view._base is x._base
+    (view * view).sum().backward()
+    expected = torch.zeros(2, 3, 4)
+    expected[0, :, 1:] = 4 * x.detach().cpu()[0, :, 1:]
+    assert torch.equal(x.grad.cpu(), expected)

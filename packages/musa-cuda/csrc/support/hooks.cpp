@@ -21,6 +21,7 @@
 namespace musa_cuda {
 
 std::atomic<bool> faults_are_set{false};
+std::atomic<bool> faults_were_set{false};
 std::atomic<bool> environment_is_read{false};
 
 namespace {
@@ -87,6 +88,7 @@ int error_of(const std::string& name) {
 
 void update() {
   faults_are_set = !state().rules.empty() || state().lost != 0;
+  faults_were_set = faults_were_set || faults_are_set;
 }
 
 template <class F>

@@ -31,6 +31,8 @@ struct MUSA_CUDA_EXPORT Registration {
 
 // Whether a fault is set, or a fault lost the device.
 MUSA_CUDA_EXPORT extern std::atomic<bool> faults_are_set;
+// Whether a fault was set in this process, so injected_error() may be set.
+MUSA_CUDA_EXPORT extern std::atomic<bool> faults_were_set;
 // The code with which this call fails, or 0.
 MUSA_CUDA_EXPORT int next_fault(const Entry& entry);
 // The SDK's variables of the environment, as CUDA's: before the first call of CUDA.

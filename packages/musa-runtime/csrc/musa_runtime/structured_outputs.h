@@ -134,12 +134,7 @@ struct Outputs final : Meta {
 
   // Whether a tensor's elements are adjacent, in the order of its dimensions, and are its values as they are.
   static bool is_plain(const at::Tensor& tensor) {
-#if __has_include(<ATen/core/Dimname.h>)
-    if (tensor.has_names()) {
-      return false;
-    }
-#endif
-    return tensor.is_contiguous() && !tensor.is_neg();
+    return tensor.is_contiguous() && !tensor.is_neg() && !c10::musa::has_names(tensor);
   }
 
   static uintptr_t distance(const void* a, const void* b) {

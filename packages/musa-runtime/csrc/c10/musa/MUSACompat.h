@@ -54,6 +54,16 @@
 
 namespace c10::musa {
 
+// Until torch 2.12, dimensions of a tensor may have names.
+template <typename Tensor>
+bool has_names(const Tensor& tensor) {
+  if constexpr (requires { tensor.has_names(); }) {
+    return tensor.has_names();
+  } else {
+    return false;
+  }
+}
+
 // DeviceStats counts private pools, and requests refused without trying, since torch 2.12.
 template <typename Stats, typename Id, typename Figure>
 void add_private_pool(Stats& stats, const Id& id, const Figure& reserved_bytes) {
