@@ -179,6 +179,7 @@ HOST = [
     Case("add_, 16", "host", of(lambda a, b: a.add_(b), (16,), (16,)), bar=1.0),
     Case("empty(1024)", "host", lambda device: lambda: torch.empty(1024, device=device), bar=1.0),
     Case("t()", "host", of(lambda a: a.t(), (16, 16)), bar=1.0),
+    Case("a[0]", "host", of(lambda a: a[0], (16, 16)), bar=1.0),
     Case("sum, 1024", "host", of(torch.sum, (1024,)), bar=1.0),
     Case("item()", "host", of(lambda a: a.item(), (1,)), bar=1.0),
     Case("synchronize()", "host", lambda device: getattr(torch, device).synchronize, bar=1.0),

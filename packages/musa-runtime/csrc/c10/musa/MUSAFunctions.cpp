@@ -121,6 +121,10 @@ void restore_device(DeviceIndex device) noexcept {
 }
 
 DeviceIndex ExchangeDevice(DeviceIndex device) {
+  // Every operator exchanges devices; the only device is always the current one.
+  if (device == 0 && known_count.load(std::memory_order_relaxed) == 1) {
+    return 0;
+  }
   int current = -1;
   const bool known = musaGetDevice(&current) == musaSuccess;
   if (C10_UNLIKELY(!known)) {
