@@ -291,13 +291,14 @@ void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, cons
 void Group::give_up(const std::exception_ptr& failure) {
   {
     const std::lock_guard lock(mutex_);
+    // Before the failure is readable: a thread that reads and raises it drops the deferred error. And before the abort,
+    // which makes the program's waits return without a valid result.
+    c10::musa::defer_error(failure);
     failure_ = failure;
     for (const auto& launched : under_way_) {
       launched->fail(failure);
     }
   }
-  // Set before the abort: the abort makes the program's waits return, without a valid result.
-  c10::musa::defer_error(failure);
   changed_.notify_all();
   for (const auto& comm : communicators()) {
     comm->abort();

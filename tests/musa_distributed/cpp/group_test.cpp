@@ -124,6 +124,11 @@ bool is_aborted(const Communicator& comm) {
 
 class GroupTest : public testing::Test {
  protected:
+  // No error that a test has read or raised is raised again.
+  void TearDown() override {
+    EXPECT_NO_THROW(c10::musa::check_deferred_error());
+  }
+
   c10::intrusive_ptr<Store> store = c10::make_intrusive<HashStore>();
 };
 
@@ -254,6 +259,22 @@ TEST_F(GroupTest, AWaitThatEndsWhileReportsAreCollectedRaisesTheError) {
   C10_MUSA_CHECK(musaStreamSynchronize(rank.comm->stream.stream()));
   EXPECT_THROW(c10::musa::check_deferred_error(), c10::DistBackendError);
   EXPECT_NE(failure_of(*rank.group).find("rank 1: does not answer"), std::string::npos);
+}
+
+TEST_F(GroupTest, AFailureThatIsReadAtOnceIsNotRaisedAgain) {
+  for (int turn = 0; turn < 20; ++turn) {
+    const auto own = c10::make_intrusive<HashStore>();
+    Rank rank(own, 0, quick());
+    rank.group->broken = true;
+    rank.call(1, std::chrono::minutes(1), true);
+    while (rank.group->failure() == nullptr) {
+    }
+    EXPECT_THROW(rank.group->check(), c10::DistBackendError);
+    while (!rank.comm->aborted()) { // after the error would have been deferred
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    ASSERT_FALSE(c10::musa::deferred_error_pending.load()) << "turn " << turn;
+  }
 }
 
 TEST(ComingError, IsNoErrorIfItIsNotDeferred) {
