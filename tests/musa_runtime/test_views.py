@@ -195,6 +195,37 @@ def test_views_have_the_cpus_layout_or_its_error(device, name, base):
         assert layout_or_error(on_device, name, arguments) == expected, arguments
 
 
+def shrunk(base, size):
+    base.untyped_storage().resize_(size)
+    return base
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("size", [0, 40])
+def test_a_view_that_is_not_within_the_storage_is_refused(device, name, size):
+    bases = [shrunk(torch.arange(24.0, device=device).view(4, 6).to(kind), size) for kind in ("cpu", device)]
+    on_host, on_device = bases
+    results = set()
+    for arguments in VIEWS[name]:
+        expected = layout_or_error(on_host, name, arguments)
+        assert layout_or_error(on_device, name, arguments) == expected, arguments
+        results.add(expected[0])
+    assert RuntimeError in results
+
+
+def test_offsets_and_strides_that_overflow_are_refused(device):
+    for shape, strides in (((4, 0), (2**62, 1)), ((0, 4), (1, 2**62))):
+        bases = [torch.empty_strided(shape, strides, device=kind) for kind in ("cpu", device)]
+        for name, arguments in [
+            ("select", (0, 2)),
+            ("select", (1, 2)),
+            ("slice", (0, 3, None, 1)),
+            ("slice", (0, 0, 4, 2)),
+        ]:
+            expected, actual = (layout_or_error(base, name, arguments) for base in bases)
+            assert actual[0] == expected[0], (shape, name, arguments)
+
+
 def test_views_of_inference_mode(device):
     with torch.inference_mode():
         base = torch.arange(6.0, device=device).view(2, 3)

@@ -137,9 +137,8 @@ void Group::drain(std::chrono::milliseconds timeout) {
     C10_THROW_ERROR(
         DistBackendError, c10::str(who(), ": ", left, " calls have not finished within ", timeout.count(), " ms."));
   }
-  if (failure_ != nullptr) {
-    std::rethrow_exception(failure_);
-  }
+  lock.unlock();
+  check();
 }
 
 void Group::free_operands() {

@@ -20,7 +20,7 @@ musaError_t taken(int& error) {
 
 musaError_t musaGetLastError() {
   if (!faults_were_set.load(std::memory_order_relaxed)) {
-    return status(cudaGetLastError()); // without the variable of the thread, which takes longer: every launch is checked
+    return status(cudaGetLastError()); // every launch is checked, and the variable of the thread takes time to read
   }
   const musaError_t injected = taken(injected_error());
   const musaError_t last = status(cudaGetLastError());

@@ -3,6 +3,7 @@
 #include <ATen/DimVector.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/expand_native.h>
 #include <ATen/ops/permute_native.h>
 #include <ATen/ops/select_native.h>
@@ -17,9 +18,9 @@
 #include <algorithm>
 #include <bitset>
 
-// Views of strided tensors. torch's kernels of these operators call others through the dispatcher, down to as_strided,
-// which takes more than half of their time. Those kernels are called for named tensors and for invalid arguments, so
-// torch raises its own errors.
+// Views of strided tensors. torch's kernels of these operators reach as_strided through the dispatcher, which takes more
+// than half of their time. The kernels here call torch's for what they do not handle: named tensors, arguments that torch
+// refuses, and a few rare cases.
 
 namespace at::musa {
 namespace {
@@ -27,7 +28,7 @@ namespace {
 Tensor view_of(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
   Tensor view = at::detail::make_tensor<TensorImpl>(
       TensorImpl::VIEW, Storage(self.storage()), self.key_set(), self.dtype());
-  view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+  at::native::setStrided(view, sizes, strides, offset); // refuses a view that is not within the storage
   return view;
 }
 
@@ -49,7 +50,7 @@ Tensor exchanged(const Tensor& self, int64_t dim0, int64_t dim1) {
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   int64_t first = dim0;
   int64_t second = dim1;
-  if (c10::musa::has_names(self) || !wrap(first, self.dim()) || !wrap(second, self.dim())) {
+  if (c10::musa::has_names(self) || !wrap(first, self.dim()) || !wrap(second, self.dim()) || first == second) {
     return at::native::transpose(self, dim0, dim1);
   }
   return exchanged(self, first, second);
