@@ -19,11 +19,11 @@ musaError_t taken(int& error) {
 } // namespace
 
 musaError_t musaGetLastError() {
+  const musaError_t last = status(cudaGetLastError());
   if (!faults_were_set.load(std::memory_order_relaxed)) {
-    return status(cudaGetLastError()); // every launch is checked, and the variable of the thread takes time to read
+    return last; // every launch is checked, and the variable of the thread takes time to read
   }
   const musaError_t injected = taken(injected_error());
-  const musaError_t last = status(cudaGetLastError());
   return injected != musaSuccess ? injected : last;
 }
 musaError_t musaPeekAtLastError() {

@@ -19,8 +19,8 @@
 #include <bitset>
 
 // Views of strided tensors. torch's kernels of these operators reach as_strided through the dispatcher, which takes more
-// than half of their time. The kernels here call torch's for what they do not handle: named tensors, arguments that torch
-// refuses, and a few rare cases.
+// than half of their time. Each kernel here calls torch's kernel of the same operator for named tensors, for arguments that
+// torch refuses, and in a few rare cases.
 
 namespace at::musa {
 namespace {
