@@ -51,22 +51,27 @@ class Options:
         kinds = {"": "", "address": "address,undefined", "thread": "thread"}[self.sanitizer]
         return f"-fsanitize={kinds} -fno-omit-frame-pointer -g" if kinds else ""
 
-    def config_settings(self, compiler: str = "") -> list[str]:
+    def config_settings(self, compiler: str = "", checked: bool = False) -> list[str]:
         """Returns pip arguments. Each variant has its own build folder, so that objects are not mixed.
 
         compiler: name of the compiler, unless it is the machine's default.
+        checked: whether the containers of libstdc++ check their indices, so that a test that reads past
+        the end of one fails instead of getting a neighbour's bytes. Wheels are built without.
         """
         variant = "-".join(filter(None, ["{wheel_tag}", compiler, "debug" * self.debug, self.sanitizer]))
         settings = [f"build-dir=build/{variant}", f"cmake.build-type={self.build_type}"]
         if compiler:
             # Otherwise libraries first get the build folder's search path, and keep its length.
             settings.append("cmake.define.CMAKE_BUILD_WITH_INSTALL_RPATH=ON")
-        if flags := self.sanitizer_flags:
+        flags = self.sanitizer_flags
+        if flags or checked:
+            cxx = [os.environ.get("CXXFLAGS", ""), flags, "-D_GLIBCXX_ASSERTIONS" * checked]
+            settings.append(f"cmake.define.CMAKE_CXX_FLAGS={' '.join(filter(None, cxx))}")
+        if flags:
             settings += [
                 f"cmake.define.{name}={flags}"
                 for name in (
                     "CMAKE_C_FLAGS",
-                    "CMAKE_CXX_FLAGS",
                     "CMAKE_EXE_LINKER_FLAGS",
                     "CMAKE_MODULE_LINKER_FLAGS",
                     "CMAKE_SHARED_LINKER_FLAGS",
@@ -280,7 +285,7 @@ def install_packages(options: Options, *, core: bool = False, wheels: Path | Non
         if name in found:
             command += ["--force-reinstall", str(found[name])]
         else:
-            command += ["--no-build-isolation", "-v", *options.config_settings()]
+            command += ["--no-build-isolation", "-v", *options.config_settings(checked=True)]
             command += ["-e", str(ROOT / "packages" / name)]
         (STAMPS / name).unlink(missing_ok=True)
         log = LOGS / f"{name}.log"
