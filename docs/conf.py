@@ -3,10 +3,14 @@
 """Configuration of Sphinx, which `python3 tools/dev.py docs` runs: docs/design/manual.md."""
 
 import html
+import sys
 from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+
+sys.path.append(str(Path(__file__).parent))
+from search_language import EnglishAndChinese
 
 project = "torch_musa"
 author = "torch_musa contributors"
@@ -23,8 +27,7 @@ highlight_language = "text"
 
 html_theme = "furo"
 html_title = "torch_musa"
-# Latin words and Chinese ones in one index.
-html_search_language = "zh"
+html_search_language = EnglishAndChinese.lang
 html_show_sourcelink = False
 html_copy_source = False
 
@@ -51,6 +54,7 @@ def add_script(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
+    app.add_search_language(EnglishAndChinese)
     app.add_directive("mermaid", Mermaid)
     if (DIAGRAMS / "mermaid.min.js").exists():
         app.connect("html-page-context", add_script)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import ROOT, WorkspaceError, diagrams, packages, site_pages, tool_venv
+from . import ROOT, WorkspaceError, diagrams, packages, prerequisites, site_browser, site_pages, tool_venv
 from .progress import run_logged
 
 FOLDER = ROOT / "build" / "docs"
@@ -89,16 +89,25 @@ def build_site() -> None:
     """Runs Sphinx with warnings as errors."""
     command = [str(PYTHON), "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q"]
     command += ["-c", str(ROOT / "docs"), "-d", str(FOLDER / "doctrees"), str(SOURCE), str(SITE)]
-    # jieba caches its dictionary in the folder for temporary files.
-    temporary = FOLDER / "tmp"
-    temporary.mkdir(exist_ok=True)
-    environment = {**os.environ, "TMPDIR": str(temporary)}
-    run_logged("building build/docs/site", command, packages.LOGS / "docs.sphinx.log", environment)
+    run_logged("building build/docs/site", command, packages.LOGS / "docs.sphinx.log")
+
+
+def browser_problems() -> list[str]:
+    """Returns the problems that a reader's browser has with the site: scripts, diagrams, search."""
+    command = [str(PYTHON), site_browser.__file__, str(SITE)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode not in (0, site_browser.PROBLEMS):
+        raise WorkspaceError(
+            f"{done.stdout}{done.stderr}\nthe site could not be opened in a browser; see above"
+        )
+    print(done.stderr, end="", flush=True)
+    return done.stdout.splitlines() if done.returncode else []
 
 
 def run(verbs: Iterable[str], *, code: bool = True) -> int:
     """Builds the site. verbs: the verbs of dev.py. code: whether to run code blocks."""
     start = time.monotonic()
+    prerequisites.ensure(prerequisites.DOCS)
     install_tools()
     all_pages = site_pages.collect(ROOT, generate())
     sections = site_pages.navigation((ROOT / site_pages.NAVIGATION).read_text(encoding="utf-8"))
@@ -111,7 +120,7 @@ def run(verbs: Iterable[str], *, code: bool = True) -> int:
     problems += run_pages(written, code=code)
     site_pages.refuse(problems)
     build_site()
-    site_pages.refuse(external_problems(SITE))
+    site_pages.refuse(external_problems(SITE) + browser_problems())
     seconds = time.monotonic() - start
     print(f"{len(all_pages)} pages in {seconds:.0f} s: {SITE / 'index.html'}")
     return 0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import ROOT, WorkspaceError
+from . import ROOT, WorkspaceError, site_browser
 
 MIN_PYTHON = (3, 10)
 MIN_GXX = 11
@@ -76,6 +76,10 @@ def ip_tool(which=shutil.which) -> str | None:
     return None if which("ip") else "the program ip is missing, which tests of several hosts use"
 
 
+def browser(find=site_browser.find_browser) -> str | None:
+    return None if find() else "there is no Chromium or Chrome, in which the pages of the manual are opened"
+
+
 def disk_space(needed: int | None = None, folder: Path = ROOT) -> str | None:
     if needed is None:
         needed = BUILD_BYTES if (ROOT / ".venv").exists() else SETUP_BYTES
@@ -98,6 +102,8 @@ TEST = (
     Prerequisite("GoogleTest", googletest, ["libgtest-dev"]),
     Prerequisite("iproute2", ip_tool, ["iproute2"]),
 )
+
+DOCS = (*BASIC, Prerequisite("browser", browser, ["chromium"]))
 
 
 def problems(required: Sequence[Prerequisite]) -> list[tuple[Prerequisite, str]]:
