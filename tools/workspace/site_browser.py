@@ -103,10 +103,10 @@ class Reader:
         return [f"{failed} diagrams show an error of Mermaid"] if failed else []
 
     def words(self) -> str:
-        """Returns two adjacent Chinese characters, or the longest English word, of the page's paragraphs and title."""
+        """Returns two adjacent Chinese characters of the page's text, or its longest English word."""
         text = " ".join(self.tab.locator("article :is(h1, p)").all_inner_texts())
         chinese = max(re.findall("[\u4e00-\u9fff]+", text), key=len, default="")
-        # Most Chinese words have two characters. Sphinx finds longer ones as parts of an indexed sentence, too.
+        # Most Chinese words have two characters. Longer ones would be found as parts of sentences.
         middle = chinese[len(chinese) // 2 - 1 :][:2]
         return middle if len(middle) == 2 else max(re.findall(r"\b[A-Za-z]+\b", text), key=len)
 
