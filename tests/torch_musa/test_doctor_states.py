@@ -152,6 +152,22 @@ def home_without_libraries(installation, work):
     return {"MUSA_HOME": str(work / "sdk")}
 
 
+def package_built_for_cuda(installation, work):
+    """A package like torchaudio's default wheel: its library needs a CUDA build of torch."""
+    files = {
+        "sounds/__init__.py": "raise OSError('libc10_cuda.so: cannot open shared object file')\n",
+        "sounds/_sounds.so": "\0libc10.so\0libc10_cuda.so\0",
+        "sounds-2.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: sounds\nVersion: 2.0\n"
+        "Requires-Dist: torch>=2\n",
+        "sounds-2.0.dist-info/INSTALLER": "pip\n",
+    }
+    files["sounds-2.0.dist-info/RECORD"] = "".join(f"{name},,\n" for name in files)
+    for name, text in files.items():
+        path = installation.site / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+
 def two_runtimes(installation, work):
     (work / "other").mkdir()
     install(work / "other", "musa-runtime", None)
@@ -270,6 +286,14 @@ STATES = {
         "has no lib/libmccl.so",
         "musa-emulator-mccl",
         without=("musa-emulator-mccl",),
+    ),
+    "a package built for CUDA": State(
+        package_built_for_cuda,
+        "packages built for CUDA",
+        "needs libc10_cuda.so",
+        "uninstall --yes sounds",
+        status="warn",
+        fresh=True,
     ),
     "two runtimes": State(
         two_runtimes, "versions", "musa-runtime 0.1.0+torch", "unset PYTHONPATH", status="warn"

@@ -15,7 +15,7 @@ import torch
 import musa_runtime
 from musa_runtime import installation
 
-from . import _impl, extras, pins, plugins, toolchain
+from . import _impl, cuda_wheels, extras, pins, plugins, toolchain
 from .checks import Outcome, Problem, Warn, render, run
 
 __all__ = ["examine", "render"]
@@ -266,6 +266,7 @@ CHECKS = [
     ("devices", _devices, ("libraries",)),
     ("allocation", _allocation, ("libraries", "allocator settings", "devices", "provider order")),
     ("operator", _operator, ("libraries", "devices", "allocation")),
+    ("packages built for CUDA", cuda_wheels.check, ("torch",)),
     *toolchain.CHECKS,
 ]
 
