@@ -281,11 +281,11 @@ TEST_F(AllocatorTest, EverySdkCallMayFail) {
     const MUSAStream own = c10::musa::getStreamFromPool();
     const MUSAStream other = c10::musa::getStreamFromPool();
     // Like a storage: the deleter runs even if a later call throws.
-    c10::DataPtr data = allocator::allocate_as(3 << 20, c10::Device(c10::DeviceType::PrivateUse1, 1));
+    c10::DataPtr data = allocator::get()->allocate(3 << 20);
     allocator::recordStream(data, own);
     allocator::recordStream(data, other);
     data.clear();
-    data = allocator::allocate_as(3 << 20, c10::Device(c10::DeviceType::PrivateUse1, 1));
+    data = allocator::get()->allocate(3 << 20);
     data.clear();
     allocator::emptyCache();
   };

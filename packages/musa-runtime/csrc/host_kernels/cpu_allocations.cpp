@@ -47,14 +47,25 @@ GraphMemory& graph_memory() {
   return instance;
 }
 
+c10::DataPtr allocate_on_device(size_t nbytes) {
+  // While it waits for the stream, this thread may run queued work, whose allocations are not the kernel's.
+  struct Paused {
+    Paused() { cpu_allocations = CpuMemory::Host; }
+    ~Paused() { cpu_allocations = CpuMemory::Device; }
+  } const paused;
+  return c10::musa::MUSACachingAllocator::allocate_for_host(nbytes);
+}
+
 class ScopedCpuAllocator final : public c10::Allocator {
  public:
-  explicit ScopedCpuAllocator(c10::Allocator* base) : base_(base) {}
+  explicit ScopedCpuAllocator(c10::Allocator* base) : base_(base) {
+    base_deleter_ = base->raw_deleter();
+  }
 
   c10::DataPtr allocate(size_t nbytes) override {
     if (C10_UNLIKELY(cpu_allocations != CpuMemory::Host)) {
       if (C10_LIKELY(cpu_allocations == CpuMemory::Device)) {
-        return c10::musa::MUSACachingAllocator::allocate_as(nbytes, c10::Device(DeviceType::CPU));
+        return allocate_on_device(nbytes);
       }
       if (c10::DataPtr offered = take_offered(nbytes)) {
         return offered;
@@ -65,7 +76,6 @@ class ScopedCpuAllocator final : public c10::Allocator {
 
   c10::DeleterFnPtr raw_deleter() const override {
     // raw_allocate() may return either kind of memory, so its deleter checks the address.
-    base_deleter_ = base_->raw_deleter();
     return &delete_either;
   }
 

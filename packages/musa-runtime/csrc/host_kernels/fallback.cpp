@@ -11,7 +11,7 @@
 #include <host_kernels/capture/captured_call.h>
 #include <host_kernels/host_arguments.h>
 #include <host_kernels/host_scope.h>
-#include <transfer/spans.h>
+#include <transfer/strided.h>
 
 #include <algorithm>
 #include <atomic>
@@ -162,6 +162,7 @@ class OverlappingCopies {
     at::Tensor& bytes = storages_[storage.unsafeGetStorageImpl()];
     if (!bytes.defined()) {
       const auto size = static_cast<int64_t>(storage.nbytes());
+      c10::musa::check_sync("an operator that is computed on copies in host memory");
       bytes = at::musa::to_cpu(at::empty({0}, tensor.options().dtype(at::kByte)).set_(storage, 0, {size}, {1}));
     }
     made = at::empty({0}, tensor.options().device(at::kCPU))

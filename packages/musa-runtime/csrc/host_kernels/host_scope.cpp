@@ -6,16 +6,16 @@
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <c10/core/impl/COW.h>
 #include <c10/musa/MUSACachingAllocator.h>
-#include <c10/musa/MUSACaptures.h>
-#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
+#include <c10/musa/MUSAStream.h>
+#include <c10/musa/MUSASyncDebugMode.h>
 #include <host_kernels/aliases.h>
 #include <host_kernels/cpu_allocations.h>
 #include <host_kernels/host_seed.h>
 #include <host_kernels/kernel_trace.h>
 #include <host_kernels/layout_materializer.h>
-#include <transfer/spans.h>
 #include <transfer/storage.h>
+#include <transfer/strided.h>
 
 #include <mutex>
 #include <optional>
@@ -112,6 +112,7 @@ at::Tensor HostScope::copy_dense(const at::Tensor& tensor) {
     }
   }
   copied_bytes_ += tensor.numel() * tensor.itemsize();
+  c10::musa::check_sync("an operator that is computed on copies in host memory");
   return remember(tensor, at::musa::to_cpu(tensor));
 }
 
@@ -221,20 +222,7 @@ void HostScope::enter() {
   }
   redirected_before_ = cpu_allocations == CpuMemory::Device;
   entered_ = true;
-  const musaStream_t stream = c10::musa::getCurrentMUSAStream(index_).stream();
-  // This query must not invalidate another thread's capture: a kernel launch on a device makes no query either.
-  std::optional<c10::musa::MUSAStreamCaptureModeGuard> relaxed;
-  if (C10_UNLIKELY(c10::musa::capture_in_progress())) {
-    relaxed.emplace();
-  }
-  const musaError_t error = musaStreamQuery(stream);
-  if (C10_UNLIKELY(error != musaSuccess)) {
-    (void)musaGetLastError();
-    if (error != musaErrorNotReady) {
-      c10::musa::throw_musa_error(error, "musaStreamQuery(current stream)", __func__, __FILE__, __LINE__);
-    }
-    C10_MUSA_CHECK(musaStreamSynchronize(stream));
-  }
+  c10::musa::wait_for_host_access(c10::musa::current_stream_handle(index_));
   exclude_.emplace(excluded_from_host_kernels());
   cpu_allocations = redirects_ && mode_ == Mode::Alias ? CpuMemory::Device : CpuMemory::Host;
   if (C10_UNLIKELY(kernel_tracing()) && mode_ == Mode::Alias) {
@@ -333,7 +321,7 @@ void HostScope::write_back_slow(const at::Tensor& original, const at::Tensor& ho
   if (original.sizes() != host.sizes() || original.strides() != host.strides()) {
     at::musa::restride(original, host.sizes(), host.strides());
   }
-  at::musa::write_span(original, host);
+  at::musa::write_elements(original, host);
 }
 
 } // namespace musa_runtime

@@ -6,37 +6,38 @@
 #include <ATen/ops/_local_scalar_dense_cpu_dispatch.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/empty_strided.h>
-#include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSASyncDebugMode.h>
 #include <host_kernels/capture/captured_call.h>
 #include <host_kernels/host_scope.h>
 #include <musa_runtime/op_pack.h>
 #include <torch/library.h>
 #include <transfer/memcpy.h>
-#include <transfer/spans.h>
+#include <transfer/strided.h>
 
 namespace at::musa {
 namespace {
 
-using c10::musa::MUSAGuard;
 using musa_runtime::HostScope;
 using musa_runtime::HostTensor;
 
-// The host form of a copy's target: with its current bytes only if some of them are kept.
-Tensor host_form_of_target(const Tensor& dst) {
-  if (!dst.is_non_overlapping_and_dense()) {
-    return read_span(dst);
-  }
-  Tensor host =
-      at::empty_strided(dst.sizes(), dst.strides(), dst.options().device(kCPU).pinned_memory(std::nullopt));
+// The most SDK calls for a strided copy within a device that no pack serves; one that needs more goes through the host.
+constexpr int64_t kMostCopies = 32;
+
+bool is_as_stored(const Tensor& dst, const Tensor& src) {
+  return dst.scalar_type() == src.scalar_type() && dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg();
+}
+
+// Converts into a dense CPU tensor with the target's dtype, conj and neg bits, and its strides if it is dense.
+Tensor host_form(const Tensor& src, const Tensor& dst) {
+  Tensor host = at::empty_like(dst, dst.options().device(kCPU).pinned_memory(std::nullopt), MemoryFormat::Preserve);
   host._set_conj(dst.is_conj());
   host._set_neg(dst.is_neg());
+  host.copy_(src);
   return host;
 }
 
-// Copies with the host on one side, when torch's host kernel must convert or rearrange: on aliases or on host copies of the
-// spans.
+// Copies with the host on one side, when torch's host kernel must convert or rearrange: on aliases or on copies. Rows with
+// gaps between them are gathered and scattered on the device.
 void copy_with_host(const Tensor& dst, const Tensor& src) {
   if (C10_UNLIKELY(musa_runtime::capturing())) {
     musa_runtime::refuse_to_capture(
@@ -49,11 +50,10 @@ void copy_with_host(const Tensor& dst, const Tensor& src) {
     scope.enter();
     host_dst.copy_(host_src);
   } else if (is_musa(src)) {
-    dst.copy_(read_span(src));
+    dst.copy_(read_elements(src));
   } else {
-    const Tensor host_dst = host_form_of_target(dst);
-    host_dst.copy_(src);
-    write_span(dst, host_dst);
+    const bool only_scatters = is_as_stored(dst, src) && !dst.is_non_overlapping_and_dense();
+    write_elements(dst, only_scatters ? src : host_form(src, dst));
   }
 }
 
@@ -74,15 +74,21 @@ void copy_on_aliases(const Tensor& self, const Tensor& src) {
   host_self.copy_(host_src);
 }
 
-void copy_through_host(const Tensor& self, const Tensor& src) {
+void copy_without_kernel(const Tensor& self, const Tensor& src) {
+  if (is_as_stored(self, src) && memcpy_strided(self, src, kMostCopies)) {
+    return;
+  }
   if (C10_UNLIKELY(musa_runtime::capturing())) {
     musa_runtime::refuse_to_capture(
         "aten::copy_", "it converts or rearranges data through the host, since no pack serves these operands");
   }
   c10::musa::check_sync("a copy that converts or rearranges through the host, since no pack serves its operands");
-  const Tensor host_self = host_form_of_target(self);
-  host_self.copy_(read_span(src));
-  write_span(self, host_self);
+  const Tensor host = host_form(read_span(src), self);
+  if (is_memcpy(self, host)) {
+    memcpy_tensor(self, host, /*non_blocking=*/false);
+  } else {
+    (void)memcpy_strided(self, to_musa(host, self.device()));
+  }
 }
 
 TORCH_LIBRARY_FRAGMENT(torch_musa, m) {
@@ -92,17 +98,8 @@ TORCH_LIBRARY_FRAGMENT(torch_musa, m) {
 }
 
 MUSA_OP_PACK(runtime, pack) {
-  pack.impl("torch_musa::_copy_on_device", TORCH_FN(copy_through_host));
+  pack.impl("torch_musa::_copy_on_device", TORCH_FN(copy_without_kernel));
   pack.of_provider("host").needs_host_addressable().impl("torch_musa::_copy_on_device", TORCH_FN(copy_on_aliases));
-}
-
-// Bypasses the dispatcher's other keys: the kernel resolves the lazy bits of conjugation and negation.
-void copy_on_device(const Tensor& self, const Tensor& src) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("torch_musa::_copy_on_device", "")
-                             .typed<void(const Tensor&, const Tensor&)>();
-  const MUSAGuard guard(self.device());
-  op.redispatch(c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), self, src);
 }
 
 void convert_and_copy(const Tensor& dst, const Tensor& src) {

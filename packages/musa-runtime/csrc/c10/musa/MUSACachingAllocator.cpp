@@ -295,13 +295,21 @@ c10::DeleterFnPtr deleter() {
   return get()->raw_deleter();
 }
 
-c10::DataPtr allocate_as(size_t nbytes, c10::Device label) {
+c10::DataPtr allocate_for_host(size_t nbytes) {
+  const c10::Device label(c10::DeviceType::CPU);
+  const DeviceIndex device = current_device();
   MUSAAllocator* allocator = get();
+  c10::DataPtr memory;
   if (C10_LIKELY(allocator == &instance())) {
-    return instance().make(current_device(), nbytes, label);
+    memory = instance().make(device, nbytes, label);
+  } else {
+    void* ptr = allocator->raw_alloc(nbytes);
+    memory = {ptr, ptr, allocator->raw_deleter(), label};
   }
-  void* ptr = allocator->raw_alloc(nbytes);
-  return {ptr, ptr, allocator->raw_deleter(), label};
+  if (memory) {
+    wait_for_host_access(current_stream_handle(device));
+  }
+  return memory;
 }
 
 void emptyCache(c10::MempoolId_t id) {

@@ -56,9 +56,10 @@ C10_MUSA_API void raw_delete(void* ptr);
 // with. Its context is the data pointer.
 C10_MUSA_API c10::DeleterFnPtr deleter();
 
-// Allocates on the current device and stream, and labels the result with another device: memory that a CPU kernel fills and
-// that becomes the memory of a musa tensor without a copy.
-C10_MUSA_API c10::DataPtr allocate_as(size_t nbytes, c10::Device label);
+// Allocates on the current device and stream, labelled CPU: memory that a CPU kernel fills and that becomes the memory of a
+// musa tensor without a copy. Waits for the stream after the allocation: another thread that freed the block may have left
+// work on the stream that still writes to it. Requires memory that the host can address.
+C10_MUSA_API c10::DataPtr allocate_for_host(size_t nbytes);
 
 // Releases cached segments without live blocks to the device, after synchronizing it. With the id of a private pool, only
 // those of that pool; otherwise, those of the default pool and of private pools without holders. Does nothing while a

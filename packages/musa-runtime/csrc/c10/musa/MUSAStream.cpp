@@ -2,7 +2,9 @@
 // Copyright (c) torch_musa contributors
 #include <c10/musa/MUSAStream.h>
 
+#include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSADeferredError.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace c10::musa {
 namespace {
@@ -109,6 +112,22 @@ void MUSAStream::synchronize() const {
   MUSAGuard guard(device_index());
   stream_synchronize(stream());
   check_deferred_error();
+}
+
+void wait_for_host_access(musaStream_t stream) {
+  // This query must not invalidate another thread's capture: a kernel launch on a device makes no query either.
+  std::optional<MUSAStreamCaptureModeGuard> relaxed;
+  if (C10_UNLIKELY(capture_in_progress())) {
+    relaxed.emplace();
+  }
+  const musaError_t error = musaStreamQuery(stream);
+  if (C10_UNLIKELY(error != musaSuccess)) {
+    (void)musaGetLastError();
+    if (error != musaErrorNotReady) {
+      throw_musa_error(error, "musaStreamQuery(current stream)", __func__, __FILE__, __LINE__);
+    }
+    C10_MUSA_CHECK(musaStreamSynchronize(stream));
+  }
 }
 
 int MUSAStream::priority() const {

@@ -78,6 +78,9 @@ C10_MUSA_API MUSAStream getCurrentMUSAStream(DeviceIndex device = -1);
 // The SDK's handle of the current stream, for a device that is known to exist.
 C10_MUSA_API musaStream_t current_stream_handle(DeviceIndex device);
 C10_MUSA_API void setCurrentMUSAStream(MUSAStream stream);
+// Waits until the work on a stream of the current device has finished, so that the host may access memory of that work. Not
+// reported in sync debug mode. Does not disturb captures of other threads.
+C10_MUSA_API void wait_for_host_access(musaStream_t stream);
 // Selects from a fixed pool per device and priority, round robin, as torch.cuda does. Streams are never destroyed, so a raw
 // handle stays valid.
 C10_MUSA_API MUSAStream getStreamFromPool(bool is_high_priority = false, DeviceIndex device = -1);

@@ -6,6 +6,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/musa/MUSAGeneratorImpl.h>
+#include <ATen/musa/PinnedMemoryAllocator.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
@@ -13,6 +14,8 @@
 #include <host_kernels/capture/call_recorder.h>
 #include <host_kernels/capture/captured_call.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace at::musa {
@@ -235,27 +238,31 @@ void MUSAGraph::instantiate() {
   }
 }
 
-// In stream order, so that a replay that has not run yet keeps its numbers.
+// In stream order, so that a replay that has not run yet keeps its numbers. From pinned memory, which is reused only after
+// the copy: the copy may run after the call has returned.
 void MUSAGraph::fill_seeds() {
-  std::vector<int64_t> values(generators_.size() * 2, 0);
-  bool draws = false;
+  const auto draws = [](const CapturedGenerator& each) { return each.increment != 0; };
+  if (std::none_of(generators_.begin(), generators_.end(), draws)) {
+    return;
+  }
+  const size_t nbytes = seeds_.nbytes();
+  at::HostAllocator* const pinned = at::musa::getPinnedMemoryAllocator();
+  const c10::DataPtr memory = pinned->allocate(nbytes);
+  auto* const values = static_cast<int64_t*>(memory.get());
+  std::memset(values, 0, nbytes);
   for (size_t i = 0; i < generators_.size(); ++i) {
     CapturedGenerator& each = generators_[i];
-    if (each.increment != 0) {
-      draws = true;
+    if (draws(each)) {
       std::lock_guard<std::mutex> lock(each.generator.mutex());
       const auto [seed, offset] = impl_of(each.generator)->replay_prologue(each.increment);
       values[2 * i] = static_cast<int64_t>(seed);
       values[2 * i + 1] = static_cast<int64_t>(offset);
     }
   }
-  if (draws) {
-    const c10::musa::MUSAStream stream = c10::musa::getCurrentMUSAStream(capture_dev_);
-    allocator::recordStream(seeds_.storage().data_ptr(), stream);
-    C10_MUSA_CHECK(musaMemcpyAsync(
-        seeds_.mutable_data_ptr(), values.data(), values.size() * sizeof(int64_t), musaMemcpyHostToDevice,
-        stream.stream()));
-  }
+  const c10::musa::MUSAStream stream = c10::musa::getCurrentMUSAStream(capture_dev_);
+  allocator::recordStream(seeds_.storage().data_ptr(), stream);
+  C10_MUSA_CHECK(musaMemcpyAsync(seeds_.mutable_data_ptr(), values, nbytes, musaMemcpyHostToDevice, stream.stream()));
+  pinned->record_event(values, memory.get_context(), stream.unwrap());
 }
 
 void MUSAGraph::replay() {
