@@ -33,8 +33,11 @@ def _ranges(mask: torch.Tensor) -> Iterator[tuple[int, int]]:
 
 
 class Neighbour:
-    """Writes one more than before to every byte that is not the tensor's, on its own stream, before each call
-    of the SDK in the block; ``lost_bytes()`` then counts those of its last write that have been overwritten."""
+    """Writes to every byte that is not the tensor's on its own stream: first now, then in the block before each
+    call of the SDK that may write, each time another value.
+
+    ``lost_bytes()`` counts the bytes of the last write that have been overwritten.
+    """
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._storage = tensor.untyped_storage()
@@ -44,6 +47,7 @@ class Neighbour:
         self._device = tensor.device
         self._sdk = loaded_sdk()
         self.value = 0
+        self.write()
 
     def write(self) -> None:
         self.value = self.value % 250 + 1

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from tests.conformance.operators import FOREACH_OPS, OPS, RANDOM, UNINITIALISED
+from tests.conformance.operators import OPS, RANDOM, UNINITIALISED
 from tests.harness.call_observer import check, observed_calls
 from tests.harness.emulator import loaded_sdk
 
@@ -58,7 +58,7 @@ def moved(value):
     return value
 
 
-def results(call, args, kwargs) -> list[torch.Tensor]:
+def results(op, args, kwargs) -> list[torch.Tensor]:
     """What the call returns, and the gradients of its differentiable arguments, as dense CPU tensors."""
     out = [leaf for leaf in tree_leaves(call(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
@@ -70,13 +70,12 @@ def results(call, args, kwargs) -> list[torch.Tensor]:
 
 
 def cases() -> Iterator[tuple[str, object, torch.dtype]]:
-    for op in (*OPS, *FOREACH_OPS):
+    for op in OPS:
         if op.name in RANDOM or op.name in UNINITIALISED or "dropout" in op.name:
             continue
-        dtypes = op.supported_dtypes("cpu") if hasattr(op, "supported_dtypes") else op.dtypes
         for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64):
-            if dtype in dtypes:
-                yield f"{op.full_name if hasattr(op, 'full_name') else op.name}, {dtype}", op, dtype
+            if dtype in op.dtypes:
+                yield f"{op.full_name}, {dtype}", op, dtype
                 break
 
 
@@ -86,15 +85,14 @@ def wrong(op, dtype: torch.dtype) -> str:
     if sample is None:
         return ""
     arguments = ((sample.input, *sample.args), sample.kwargs)
-    call = op.op if hasattr(op, "op") else op.method_variant
     on_device = moved(arguments[0]), moved(arguments[1])
     try:
-        expected = results(call, *arguments)
+        expected = results(op, *arguments)
     except RuntimeError:
         return ""  # the sample's gradient is undefined on the CPU too
     torch.musa.synchronize()
     with stale_writes():
-        actual = results(call, *on_device)
+        actual = results(op, *on_device)
     pairs = zip(expected, actual, strict=True)
     close = (torch.allclose(a.to(b.dtype), b, rtol=1e-2, atol=1e-2, equal_nan=True) for a, b in pairs if a.numel())
     return "" if all(close) else "wrong values"

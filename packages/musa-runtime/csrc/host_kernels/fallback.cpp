@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/musa/MUSASyncDebugMode.h>
 #include <host_kernels/capture/captured_call.h>
+#include <host_kernels/cpu_allocations.h>
 #include <host_kernels/host_arguments.h>
 #include <host_kernels/host_scope.h>
 #include <transfer/strided.h>
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace musa_runtime {
 namespace {
@@ -77,9 +79,26 @@ bool reads_requires_grad(const std::string& name) {
   return name == "aten::_sparse_mm_reduce_impl";
 }
 
+// Operators that read only the metadata of their operands, and return no tensor or one in host memory. torch calls some of
+// them where an exception ends the process, as autograd does for the sizes of a nested tensor.
+bool reads_only_metadata(const std::string& name) {
+  static const std::unordered_set<std::string> names{
+      "aten::_dimI", "aten::_dimV", "aten::_fused_sdp_choice", "aten::_nnz", "aten::dense_dim", "aten::is_coalesced",
+      "aten::is_pinned", "aten::is_same_size", "aten::is_set_to", "aten::q_per_channel_axis", "aten::q_scale",
+      "aten::q_zero_point", "aten::qscheme", "aten::sparse_dim"};
+  return names.count(name) != 0 || returns_host_tensors(name);
+}
+
 // Whether the result shares its operand's memory and the kernel reads none of it. For sparse tensors, only the accessors of
 // their parts qualify; their other views compute new indices.
 bool is_metadata_view(const c10::FunctionSchema& schema, const std::vector<IValue>& arguments) {
+  // Their schemas do not say that the result shares memory, or they change only the metadata of their operand.
+  static const std::unordered_set<std::string> sharing{
+      "aten::_coalesced_", "aten::_sparse_coo_tensor_with_dims", "aten::_sparse_coo_tensor_with_dims_and_tensors",
+      "aten::q_per_channel_scales", "aten::q_per_channel_zero_points"};
+  if (sharing.count(schema.name()) != 0) {
+    return true;
+  }
   static const std::vector<std::string> accessors{
       "aten::_indices", "aten::_values", "aten::indices", "aten::values", "aten::crow_indices", "aten::col_indices",
       "aten::ccol_indices", "aten::row_indices"};
@@ -228,6 +247,17 @@ void report_copy(const OperatorHandle& op, const std::string& name, size_t bytes
   }
 }
 
+// On CPU tensors over the memory of the operands, which is not accessed: nothing is copied, waited for or captured.
+void call_on_metadata(const OperatorHandle& op, Stack* stack) {
+  HostScope scope(Mode::Alias);
+  const size_t count = op.schema().arguments().size();
+  for (size_t i = stack->size() - count; i < stack->size(); ++i) {
+    (*stack)[i] = host_form(scope, (*stack)[i], HostTensor::Any, /*written=*/false);
+  }
+  const c10::impl::ExcludeDispatchKeyGuard excluded(excluded_from_host_kernels());
+  op.callBoxed(stack);
+}
+
 void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
   const c10::FunctionSchema& schema = op.schema();
   const std::string name = c10::toString(op.operator_name());
@@ -261,7 +291,7 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
   if (mode == Mode::Copy && schema.is_mutable()) {
     overlapping.emplace(schema, originals);
   }
-  bool to_host = returns_host_tensors(schema.name());
+  bool to_host = false;
   for (const bool written : {true, false}) {
     for (size_t i = 0; i < count; ++i) {
       const c10::Argument& argument = schema.arguments()[i];
@@ -388,6 +418,10 @@ void require_cpu_kernel(const OperatorHandle& op) {
 
 void native_boxed(const OperatorHandle& op, Stack* stack) {
   require_cpu_kernel(op);
+  if (reads_only_metadata(op.schema().name())) {
+    call_on_metadata(op, stack);
+    return;
+  }
   if (C10_UNLIKELY(capturing())) {
     record_call(op, stack);
     return;
@@ -397,6 +431,10 @@ void native_boxed(const OperatorHandle& op, Stack* stack) {
 
 void cpu_boxed(const OperatorHandle& op, Stack* stack) {
   require_cpu_kernel(op);
+  if (reads_only_metadata(op.schema().name())) {
+    call_on_metadata(op, stack);
+    return;
+  }
   if (C10_UNLIKELY(capturing())) {
     refuse_to_capture(
         c10::toString(op.operator_name()),

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/musa/EmptyTensor.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/range.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
@@ -57,11 +58,17 @@ void record_stream(Tensor& self, Stream stream) {
   c10::musa::MUSACachingAllocator::recordStream(self.storage().data_ptr(), c10::musa::MUSAStream(stream));
 }
 
+// torch's kernel of this overload, for every device, calls the CPU's kernel, which would access device memory on the host.
+Tensor& range_out_without_step(const Scalar& start, const Scalar& end, Tensor& out) {
+  return at::range_out(out, start, end, /*step=*/1);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", TORCH_FN(empty_memory_format));
   m.impl("empty_strided", TORCH_FN(empty_strided));
   m.impl("_has_compatible_shallow_copy_type", TORCH_FN(has_compatible_shallow_copy_type));
   m.impl("record_stream", TORCH_FN(record_stream));
+  m.impl("range.out_", TORCH_FN(range_out_without_step));
   m.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
   m.impl("view", TORCH_FN(at::native::view));
   m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <torch/library.h>
 #include <transfer/storage.h>
+
+#include <algorithm>
 
 namespace at::musa {
 namespace {
@@ -15,14 +18,25 @@ const Tensor& resize_(const Tensor& self, SymIntArrayRef symbolic_size, std::opt
   TORCH_CHECK(
       !self.requires_grad() || !GradMode::is_enabled() || self.sizes() == size,
       "cannot resize variables that require grad");
+  // Everything that may raise comes before the first change.
+  at::detail::check_size_nonnegative(size);
+  if (format.has_value()) {
+    TORCH_CHECK(*format != MemoryFormat::Preserve, "Unsupported memory format ", *format);
+    TORCH_CHECK(
+        *format != MemoryFormat::ChannelsLast || size.size() == 4, "required rank 4 tensor to use channels_last format");
+    TORCH_CHECK(
+        *format != MemoryFormat::ChannelsLast3d || size.size() == 5,
+        "required rank 5 tensor to use channels_last_3d format");
+  }
   const size_t before = self.storage().nbytes();
   c10::TensorImpl* impl = self.unsafeGetTensorImpl();
   if (impl->sizes() != size) {
+    const bool empty = std::find(size.begin(), size.end(), 0) != size.end();
+    ensure_storage(
+        impl, empty ? 0 : at::detail::computeStorageNbytesContiguous(size, self.itemsize(), self.storage_offset()));
     impl->set_sizes_contiguous(size);
-    ensure_storage(impl);
   }
   if (format.has_value()) {
-    TORCH_CHECK(*format != MemoryFormat::Preserve, "Unsupported memory format ", *format);
     impl->empty_tensor_restride(*format);
   }
   if (C10_UNLIKELY(
@@ -46,7 +60,8 @@ Tensor& set_source_storage_offset(
   } else {
     impl->set_sizes_contiguous(size);
   }
-  ensure_storage(impl);
+  ensure_storage(
+      impl, at::detail::computeStorageNbytes(result.sizes(), result.strides(), result.itemsize(), offset));
   return result;
 }
 

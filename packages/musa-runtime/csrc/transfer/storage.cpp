@@ -24,23 +24,21 @@ void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
   storage->set_nbytes(nbytes);
 }
 
-void ensure_storage(c10::TensorImpl* impl) {
-  if (impl->numel() == 0) {
-    return; // no elements, whatever the offset
+void ensure_storage(c10::TensorImpl* impl, size_t nbytes) {
+  if (nbytes == 0) {
+    return;
   }
-  const size_t needed = at::detail::computeStorageNbytes(
-      impl->sizes(), impl->strides(), impl->dtype().itemsize(), impl->storage_offset());
   const c10::Storage& storage = impl->unsafe_storage();
   TORCH_CHECK(storage, "Tensor: invalid null storage");
-  if (needed > storage.nbytes()) {
-    resize_storage(storage.unsafeGetStorageImpl(), needed);
+  if (nbytes > storage.nbytes()) {
+    resize_storage(storage.unsafeGetStorageImpl(), nbytes);
   }
 }
 
 void restride(const Tensor& tensor, IntArrayRef size, IntArrayRef stride) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  ensure_storage(impl, at::detail::computeStorageNbytes(size, stride, tensor.itemsize(), tensor.storage_offset()));
   impl->set_sizes_and_strides(size, stride);
-  ensure_storage(impl);
 }
 
 } // namespace at::musa

@@ -11,10 +11,11 @@ namespace at::musa {
 // Grows or shrinks a storage to nbytes on its device, and keeps the common prefix of its bytes.
 void resize_storage(c10::StorageImpl* storage, size_t nbytes);
 
-// Grows the tensor's storage to hold its sizes and strides at its offset. Never shrinks it, as in torch.
-void ensure_storage(c10::TensorImpl* impl);
+// Grows the tensor's storage to nbytes; never shrinks it, as in torch. Called before the tensor gets sizes that need them, so
+// that a tensor whose storage cannot grow keeps its shape.
+void ensure_storage(c10::TensorImpl* impl, size_t nbytes);
 
-// Sets the sizes and strides of the tensor at its storage offset, and grows its storage for them.
+// Grows the storage of the tensor for sizes and strides at its storage offset, and sets them.
 void restride(const Tensor& tensor, IntArrayRef size, IntArrayRef stride);
 
 } // namespace at::musa
