@@ -45,6 +45,7 @@ bad_fork = False
 def init(): calls.append("init")
 def is_in_bad_fork(): return bad_fork
 def device_count(): return 2
+def device_count_error(): return None
 def current_device(): return 0
 def get_device_properties(index): return SimpleNamespace(is_integrated=False)
 def ops_providers(): return ["demo"]

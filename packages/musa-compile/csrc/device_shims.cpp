@@ -92,7 +92,9 @@ AOTITorchError aoti_torch_musa_event_query(void* event, int32_t* done) {
       C10_MUSA_CLEAR_ERROR();
       *done = 0;
     } else {
-      C10_MUSA_CHECK(status);
+      if (status != musaSuccess) {
+        c10::musa::throw_musa_error(status, "musaEventQuery(event)", __func__, __FILE__, __LINE__);
+      }
       *done = 1;
     }
   });

@@ -325,7 +325,7 @@ void Group::end_process(const std::string& reason) {
 // Returns the state that the device and MCCL report for the calls; empty during a graph capture.
 Group::Seen Group::ask(const std::vector<std::shared_ptr<Launched>>& calls) const {
   Seen seen;
-  const c10::musa::BetweenCaptures between;
+  const auto between = c10::musa::BetweenCaptures::enter();
   if (!between) {
     return seen;
   }

@@ -145,7 +145,7 @@ std::vector<Recorder::Entry> Recorder::snapshot() {
       progress.push_back(entry.progress.lock());
     }
   }
-  const c10::musa::BetweenCaptures between;
+  const auto between = c10::musa::BetweenCaptures::enter();
   for (size_t i = 0; between && i < entries.size(); ++i) {
     if (progress[i] != nullptr) {
       look_at(entries[i], *progress[i]);

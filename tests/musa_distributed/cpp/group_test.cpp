@@ -169,12 +169,14 @@ TEST_F(GroupTest, CallsAreNotAskedWhileAGraphIsCaptured) {
   EXPECT_EQ(rank.group->failure(), nullptr);
 }
 
-TEST(BetweenCaptures, ACaptureWaitsForWhoIsBetween) {
+TEST(BetweenCaptures, ACaptureBeginsOnceNoThreadIsBetween) {
   std::atomic<bool> captures{false};
   std::thread capture;
   {
-    const c10::musa::BetweenCaptures between;
+    auto between = c10::musa::BetweenCaptures::enter();
     ASSERT_TRUE(between);
+    const c10::musa::BetweenCaptures moved = std::move(*between);
+    between.reset(); // a moved-from instance holds nothing
     capture = std::thread([&] {
       c10::musa::note_capture_begin();
       captures.store(true);
@@ -184,9 +186,9 @@ TEST(BetweenCaptures, ACaptureWaitsForWhoIsBetween) {
   }
   capture.join();
   EXPECT_TRUE(captures.load());
-  EXPECT_FALSE(c10::musa::BetweenCaptures());
+  EXPECT_FALSE(c10::musa::BetweenCaptures::enter());
   EXPECT_TRUE(c10::musa::note_capture_end());
-  EXPECT_TRUE(c10::musa::BetweenCaptures());
+  EXPECT_TRUE(c10::musa::BetweenCaptures::enter());
 }
 
 TEST_F(GroupTest, ACallThatTakesTooLongFailsTheGroupOnEveryRank) {

@@ -157,7 +157,7 @@ TEST(AllocatorStatistics, PeaksAndSumsCountFromTheirReset) {
   EXPECT_EQ(4100, now.requested_bytes[kBoth].current);
   stats.on_finished(StatType::LARGE_POOL, 4096, 4000);
   stats.reset_peaks();
-  stats.reset_accumulated([](c10::MempoolId_t) { return true; });
+  stats.reset_accumulated();
   now = stats.read();
   EXPECT_EQ(512, now.allocated_bytes[kBoth].peak);
   EXPECT_EQ(0, now.allocated_bytes[kBoth].allocated);
@@ -233,7 +233,7 @@ TEST(AllocatorStatistics, ActiveBlocksAreTheAllocatedAndThePendingOnes) {
           blocks.peak = blocks.current;
           bytes.peak = bytes.current;
         } else if (below(16) == 0) {
-          stats.reset_accumulated([](c10::MempoolId_t) { return true; });
+          stats.reset_accumulated();
           blocks.allocated = blocks.freed = bytes.allocated = bytes.freed = {};
         }
     }
@@ -258,7 +258,7 @@ TEST(AllocatorStatistics, PrivatePoolsAreCountedApartAndForgottenWhenTheyAreGone
   EXPECT_EQ(1024u, stats.reserved_by_private_pools());
   stats.on_release(StatType::LARGE_POOL, kFirst, 1024, -1);
   EXPECT_EQ(1u, stats.read().reserved_bytes_by_private_pools.count(kFirst));
-  stats.reset_accumulated([](c10::MempoolId_t) { return false; });
+  stats.forget_private_pool(kFirst);
   EXPECT_EQ(0u, stats.read().reserved_bytes_by_private_pools.count(kFirst));
   EXPECT_EQ(4096u, stats.reserved_bytes());
 }

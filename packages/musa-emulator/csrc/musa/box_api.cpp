@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 // The driver's pitched allocations, and 2D and 3D copies.
 #include "driver_support.h"
+#include "engine/checked_size.h"
 #include "engine/device.h"
 #include "engine/memory.h"
 #include "engine/stream.h"
@@ -25,10 +26,11 @@ musaError_t side(
     case MU_MEMORYTYPE_ARRAY: return musaErrorNotSupported;
     default: return musaErrorInvalidValue;
   }
-  if (*address == nullptr) {
+  const size_t offset = checked_sum(checked_product(checked_sum(checked_product(z, height), y), pitch), x);
+  if (*address == nullptr || offset > kAddressLimit) {
     return musaErrorInvalidValue;
   }
-  *address += (z * height + y) * pitch + x;
+  *address += offset;
   return musaSuccess;
 }
 
@@ -58,8 +60,10 @@ musaError_t copy_box(const MUSA_MEMCPY3D& box, MUstream stream, Host host) {
   }
   // The pitch matters only with several rows, the height only with several slices.
   const bool rows = box.Height > 1 || box.Depth > 1;
-  if ((rows && (box.srcXInBytes + box.WidthInBytes > box.srcPitch || box.dstXInBytes + box.WidthInBytes > box.dstPitch)) ||
-      (box.Depth > 1 && (box.srcY + box.Height > box.srcHeight || box.dstY + box.Height > box.dstHeight))) {
+  if ((rows && (checked_sum(box.srcXInBytes, box.WidthInBytes) > box.srcPitch ||
+                checked_sum(box.dstXInBytes, box.WidthInBytes) > box.dstPitch)) ||
+      (box.Depth > 1 && (checked_sum(box.srcY, box.Height) > box.srcHeight ||
+                         checked_sum(box.dstY, box.Height) > box.dstHeight))) {
     return musaErrorInvalidValue;
   }
   if (box.WidthInBytes == 0 || box.Height == 0 || box.Depth == 0) {
@@ -70,8 +74,8 @@ musaError_t copy_box(const MUSA_MEMCPY3D& box, MUstream stream, Host host) {
   copy.depth = box.Depth;
   copy.src_pitch = box.srcPitch;
   copy.dst_pitch = box.dstPitch;
-  copy.src_slice = box.srcPitch * box.srcHeight;
-  copy.dst_slice = box.dstPitch * box.dstHeight;
+  copy.src_slice = checked_product(box.srcPitch, box.srcHeight);
+  copy.dst_slice = checked_product(box.dstPitch, box.dstHeight);
   return submit_copy(*found, std::move(copy), host);
 }
 

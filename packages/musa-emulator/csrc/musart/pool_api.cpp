@@ -13,6 +13,7 @@
 
 #include "api_support.h"
 #include "engine/capture.h"
+#include "engine/checked_size.h"
 #include "engine/kernel.h"
 #include "engine/memory.h"
 
@@ -102,7 +103,7 @@ musaError_t allocate(void** pointer, size_t bytes, musaMemPool_t pool, Stream& s
       return musaErrorInvalidValue;
     }
     from = found->second;
-    if (from->limit != 0 && from->used + bytes > from->limit) {
+    if (from->limit != 0 && checked_sum(from->used, bytes) > from->limit) {
       return musaErrorMemoryAllocation;
     }
   }

@@ -8,6 +8,7 @@
 
 #include "api_support.h"
 #include "engine/array.h"
+#include "engine/checked_size.h"
 #include "engine/memory.h"
 #include "simt/texture_object.h"
 
@@ -81,7 +82,7 @@ musaError_t describe(const musaResourceDesc& resource, const musaTextureDesc& te
   if (made->bytes == 0) {
     return musaErrorInvalidChannelDescriptor;
   }
-  if (made->width == 0 || made->height == 0 || made->width * made->bytes > made->pitch) {
+  if (made->width == 0 || made->height == 0 || checked_product(made->width, made->bytes) > made->pitch) {
     return musaErrorInvalidValue;
   }
   // A texture component is read as it is, or an 8-bit or 16-bit integer is normalized.
@@ -93,7 +94,7 @@ musaError_t describe(const musaResourceDesc& resource, const musaTextureDesc& te
     return musaErrorInvalidFilterSetting;
   }
   const PointerInfo info = classify(made->data);
-  const size_t extent = (made->depth - 1) * made->slice + (made->height - 1) * made->pitch + made->width * made->bytes;
+  const size_t extent = box_span(made->depth, made->slice, made->height, made->pitch, made->width * made->bytes);
   if (info.type == musaMemoryTypeUnregistered) {
     return musaErrorInvalidValue;
   }

@@ -69,7 +69,7 @@ FillOperation fill_bytes(void* pointer, int value, size_t width, size_t height =
 FillOperation fill_slices(const musaPitchedPtr& pitched, int value, const musaExtent& extent) {
   FillOperation operation = fill_bytes(pitched.ptr, value, extent.width, extent.height, pitched.pitch);
   operation.depth = extent.depth;
-  operation.slice = pitched.pitch * pitched.ysize;
+  operation.slice = checked_product(pitched.pitch, pitched.ysize);
   return operation;
 }
 

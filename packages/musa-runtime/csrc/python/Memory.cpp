@@ -10,28 +10,27 @@
 #include <torch/csrc/Generator.h>
 
 namespace py = pybind11;
-using c10::DeviceIndex;
 using c10::musa::MUSAGuard;
 
 namespace musa_runtime::python {
 
 void bind_memory(py::module_& m) {
   namespace allocator = c10::musa::MUSACachingAllocator;
-  m.def("default_generator", [](int device) {
+  m.def("default_generator", [](DeviceArgument device) {
     return py::reinterpret_steal<py::object>(
-        THPGenerator_initDefaultGenerator(at::musa::detail::getDefaultMUSAGenerator(static_cast<DeviceIndex>(device))));
+        THPGenerator_initDefaultGenerator(at::musa::detail::getDefaultMUSAGenerator(device)));
   });
-  m.def("mem_get_info", [](int device) {
-    MUSAGuard guard(c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
+  m.def("mem_get_info", [](DeviceArgument device) {
+    MUSAGuard guard(c10::musa::resolve_device_index(device));
     size_t free = 0, total = 0;
     C10_MUSA_CHECK(musaMemGetInfo(&free, &total));
     return std::make_pair(free, total);
   });
-  m.def("set_per_process_memory_fraction", [](double fraction, int device) {
-    allocator::setMemoryFraction(fraction, c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
+  m.def("set_per_process_memory_fraction", [](double fraction, DeviceArgument device) {
+    allocator::setMemoryFraction(fraction, c10::musa::resolve_device_index(device));
   });
-  m.def("get_per_process_memory_fraction", [](int device) {
-    return allocator::getMemoryFraction(c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
+  m.def("get_per_process_memory_fraction", [](DeviceArgument device) {
+    return allocator::getMemoryFraction(c10::musa::resolve_device_index(device));
   });
   m.def("raw_alloc", [](size_t nbytes, uintptr_t stream) {
     return reinterpret_cast<uintptr_t>(

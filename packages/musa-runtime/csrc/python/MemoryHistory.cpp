@@ -88,11 +88,11 @@ RecordContext context_named(const std::optional<std::string>& name) {
 void record_memory_history(
     const std::optional<std::string>& enabled, const std::optional<std::string>& context, const std::string& stacks,
     size_t max_entries, bool clear_history, bool annotations, const std::vector<std::string>& skip_actions,
-    int device) {
+    DeviceArgument device) {
   allocator::recordHistory(
       enabled.has_value(), stacks == "all" ? &gather_python_and_cpp : &gather_python,
       enabled == "all" ? max_entries : 0, enabled.has_value() ? context_named(context) : RecordContext::NEVER,
-      clear_history, skip_actions, static_cast<c10::DeviceIndex>(device));
+      clear_history, skip_actions, device);
   record_annotations(enabled.has_value() && annotations);
 }
 
@@ -251,7 +251,7 @@ py::dict allocator_settings() {
   return result;
 }
 
-py::dict memory_snapshot(const std::optional<c10::MempoolId_t>& pool, bool include_traces, int device) {
+py::dict memory_snapshot(const std::optional<c10::MempoolId_t>& pool, bool include_traces, DeviceArgument device) {
   const allocator::SnapshotInfo snapshot =
       allocator::snapshot(pool.value_or(c10::MempoolId_t{0, 0}), include_traces);
   const auto wanted = [device](size_t index) { return device < 0 || index == static_cast<size_t>(device); };
@@ -348,9 +348,9 @@ py::dict as_dict(const c10::CachingAllocator::DurationStat& stat) {
   return result;
 }
 
-py::dict memory_stats_beyond_torch(int device) {
+py::dict memory_stats_beyond_torch(DeviceArgument device) {
   using c10::CachingAllocator::StatType;
-  const auto stats = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+  const auto stats = allocator::getDeviceStats(device);
   py::dict pools;
   c10::musa::for_each_private_pool(stats, [&pools](const auto& id, const auto& stat) {
     py::dict entry;

@@ -9,7 +9,6 @@
 #include <pybind11/stl.h>
 
 namespace py = pybind11;
-using c10::DeviceIndex;
 using c10::MempoolId_t;
 
 namespace musa_runtime::python {
@@ -56,20 +55,22 @@ void bind_memory_pools(py::module_& m) {
       .def("use_count", &MemPool::use_count);
 
   m.def("graph_pool_handle", &MemPool::graph_pool_handle, py::arg("is_user_created") = true);
-  m.def("begin_allocate_current_thread_to_pool", [](DeviceIndex device, MempoolId_t id) {
+  m.def("begin_allocate_current_thread_to_pool", [](DeviceArgument device, MempoolId_t id) {
     c10::musa::beginAllocateCurrentThreadToPool(device, id);
   });
-  m.def("begin_allocate_current_stream_to_pool", [](DeviceIndex device, MempoolId_t id) {
+  m.def("begin_allocate_current_stream_to_pool", [](DeviceArgument device, MempoolId_t id) {
     c10::musa::beginAllocateCurrentStreamToPool(device, id);
   });
-  m.def("end_allocate_to_pool", &allocator::endAllocateToPool);
-  m.def("create_or_incref_pool", [](DeviceIndex device, MempoolId_t id) { allocator::createOrIncrefPool(device, id); });
-  m.def("release_pool", &allocator::releasePool);
-  m.def("pool_use_count", &allocator::getPoolUseCount);
+  m.def("end_allocate_to_pool", [](DeviceArgument device, MempoolId_t id) { allocator::endAllocateToPool(device, id); });
+  m.def("create_or_incref_pool", [](DeviceArgument device, MempoolId_t id) { allocator::createOrIncrefPool(device, id); });
+  m.def("release_pool", [](DeviceArgument device, MempoolId_t id) { allocator::releasePool(device, id); });
+  m.def("pool_use_count", [](DeviceArgument device, MempoolId_t id) { return allocator::getPoolUseCount(device, id); });
   m.def("empty_pool", &allocator::emptyCache, py::call_guard<py::gil_scoped_release>());
   // For programs that capture by calling the SDK directly.
-  m.def("mark_capture_begin", &allocator::markCaptureBegin, py::call_guard<py::gil_scoped_release>());
-  m.def("mark_capture_end", &allocator::markCaptureEnd);
+  m.def(
+      "mark_capture_begin", [](DeviceArgument device) { allocator::markCaptureBegin(device); },
+      py::call_guard<py::gil_scoped_release>());
+  m.def("mark_capture_end", [](DeviceArgument device) { allocator::markCaptureEnd(device); });
 }
 
 } // namespace musa_runtime::python

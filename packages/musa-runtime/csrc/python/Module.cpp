@@ -18,10 +18,10 @@
 #include <torch/csrc/utils/device_lazy_init.h>
 
 namespace py = pybind11;
-using c10::DeviceIndex;
 using c10::musa::MUSAGuard;
 using c10::musa::MUSAStream;
 using musa_runtime::OpRegistry;
+using musa_runtime::python::DeviceArgument;
 
 namespace {
 
@@ -42,15 +42,20 @@ py::tuple pack(const MUSAStream& stream) {
       data.stream_id, static_cast<int>(data.device_index), static_cast<int>(data.device_type));
 }
 
+bool is_in_bad_fork() {
+  return torch::utils::is_device_in_bad_fork(c10::DeviceType::PrivateUse1) || c10::musa::counted_before_fork();
+}
+
 void bind_state(py::module_& m) {
   m.def("init", [] {
     TORCH_CHECK(
-        !torch::utils::is_device_in_bad_fork(c10::DeviceType::PrivateUse1),
+        !is_in_bad_fork(),
         "Cannot use the musa device in a forked subprocess. Fix: start workers with the 'spawn' method.");
+    c10::musa::warn_if_visible_devices_changed();
     torch::utils::register_fork_handler_for_device_init(c10::DeviceType::PrivateUse1);
     at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
   });
-  m.def("is_in_bad_fork", [] { return torch::utils::is_device_in_bad_fork(c10::DeviceType::PrivateUse1); });
+  m.def("is_in_bad_fork", &is_in_bad_fork);
   m.def("runtime_version", [] {
     int version = 0;
     C10_MUSA_CHECK(musaRuntimeGetVersion(&version));
@@ -66,23 +71,27 @@ void bind_state(py::module_& m) {
 
 void bind_device(py::module_& m) {
   m.def("device_count", [] { return static_cast<int>(c10::musa::device_count()); });
+  m.def("device_count_error", [] {
+    const musaError_t error = c10::musa::device_count_error();
+    return error == musaSuccess ? std::optional<std::string>() : std::optional<std::string>(musaGetErrorName(error));
+  });
   m.def("current_device", [] { return static_cast<int>(c10::musa::current_device()); });
-  m.def("set_device", [](int device) { c10::musa::set_device(static_cast<DeviceIndex>(device)); });
-  m.def("exchange_device", [](int device) {
-    return static_cast<int>(c10::musa::ExchangeDevice(static_cast<DeviceIndex>(device)));
+  m.def("set_device", [](DeviceArgument device) { c10::musa::set_device(device); });
+  m.def("exchange_device", [](DeviceArgument device) {
+    return static_cast<int>(c10::musa::ExchangeDevice(device));
   });
-  m.def("maybe_exchange_device", [](int device) {
-    return static_cast<int>(c10::musa::MaybeExchangeDevice(static_cast<DeviceIndex>(device)));
+  m.def("maybe_exchange_device", [](DeviceArgument device) {
+    return static_cast<int>(c10::musa::MaybeExchangeDevice(device));
   });
-  m.def("can_device_access_peer", [](int device, int peer) {
+  m.def("can_device_access_peer", [](DeviceArgument device, DeviceArgument peer) {
     int answer = 0;
     C10_MUSA_CHECK(musaDeviceCanAccessPeer(&answer, device, peer));
     return answer != 0;
   });
   m.def(
       "synchronize",
-      [](int device) {
-        MUSAGuard guard(c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
+      [](DeviceArgument device) {
+        MUSAGuard guard(c10::musa::resolve_device_index(device));
         c10::musa::device_synchronize();
       },
       py::call_guard<py::gil_scoped_release>());
@@ -122,35 +131,35 @@ void bind_device(py::module_& m) {
       });
   m.def(
       "get_device_properties",
-      [](int device) -> const P& { return c10::musa::device_properties(static_cast<DeviceIndex>(device)); },
+      [](DeviceArgument device) -> const P& { return c10::musa::device_properties(device); },
       py::return_value_policy::reference);
 }
 
 void bind_stream(py::module_& m) {
-  m.def("current_stream", [](int device) {
-    return pack(c10::musa::getCurrentMUSAStream(static_cast<DeviceIndex>(device)));
+  m.def("current_stream", [](DeviceArgument device) {
+    return pack(c10::musa::getCurrentMUSAStream(device));
   });
-  m.def("default_stream", [](int device) {
-    return pack(c10::musa::getDefaultMUSAStream(static_cast<DeviceIndex>(device)));
+  m.def("default_stream", [](DeviceArgument device) {
+    return pack(c10::musa::getDefaultMUSAStream(device));
   });
-  m.def("external_stream", [](uintptr_t pointer, int device) {
+  m.def("external_stream", [](uintptr_t pointer, DeviceArgument device) {
     return pack(c10::musa::getStreamFromExternal(
-        reinterpret_cast<musaStream_t>(pointer), static_cast<DeviceIndex>(device)));
+        reinterpret_cast<musaStream_t>(pointer), device));
   });
-  m.def("set_stream", [](int64_t id, int device) {
+  m.def("set_stream", [](int64_t id, DeviceArgument device) {
     const auto stream =
-        MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1);
+        MUSAStream::unpack3(id, device, c10::DeviceType::PrivateUse1);
     // In this order: setting the stream cannot fail, so a context manager that leaves a failed region still restores it.
     c10::musa::setCurrentMUSAStream(stream);
     c10::musa::set_device(stream.device_index());
   });
-  m.def("stream_priority", [](int64_t id, int device) {
-    return MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1).priority();
+  m.def("stream_priority", [](int64_t id, DeviceArgument device) {
+    return MUSAStream::unpack3(id, device, c10::DeviceType::PrivateUse1).priority();
   });
   m.def("stream_priority_range", [] { return MUSAStream::priority_range(); });
-  m.def("stream_native_handle", [](int64_t id, int device) {
+  m.def("stream_native_handle", [](int64_t id, DeviceArgument device) {
     return reinterpret_cast<uintptr_t>(
-        MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1).stream());
+        MUSAStream::unpack3(id, device, c10::DeviceType::PrivateUse1).stream());
   });
 }
 

@@ -13,7 +13,6 @@
 
 namespace py = pybind11;
 namespace ipc = c10::musa::ipc;
-using c10::DeviceIndex;
 using c10::musa::MUSAEvent;
 using c10::musa::MUSAStream;
 
@@ -65,8 +64,8 @@ ipc::Message unpack(
   return message;
 }
 
-MUSAStream stream_of(int64_t id, int device) {
-  return MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1);
+MUSAStream stream_of(int64_t id, DeviceArgument device) {
+  return MUSAStream::unpack3(id, device, c10::DeviceType::PrivateUse1);
 }
 
 void bind_events(py::module_& m) {
@@ -77,14 +76,14 @@ void bind_events(py::module_& m) {
       }))
       .def_static(
           "from_handle",
-          [](int device, const py::bytes& bytes) {
+          [](DeviceArgument device, const py::bytes& bytes) {
             const auto handle = as_handle<musaIpcEventHandle_t>(bytes);
-            return MUSAEvent(static_cast<DeviceIndex>(device), &handle);
+            return MUSAEvent(device, &handle);
           })
       .def_property_readonly("device_index", [](const MUSAEvent& e) { return static_cast<int>(e.device_index()); })
       .def_property_readonly("event_id", [](const MUSAEvent& e) { return reinterpret_cast<uintptr_t>(e.event()); })
-      .def("record", [](MUSAEvent& e, int64_t id, int device) { e.record(stream_of(id, device)); })
-      .def("wait", [](MUSAEvent& e, int64_t id, int device) { e.block(stream_of(id, device)); })
+      .def("record", [](MUSAEvent& e, int64_t id, DeviceArgument device) { e.record(stream_of(id, device)); })
+      .def("wait", [](MUSAEvent& e, int64_t id, DeviceArgument device) { e.block(stream_of(id, device)); })
       .def("query", &MUSAEvent::query)
       .def("synchronize", &MUSAEvent::synchronize, py::call_guard<py::gil_scoped_release>())
       .def("ipc_handle", [](MUSAEvent& e) {

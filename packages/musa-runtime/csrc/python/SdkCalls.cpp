@@ -15,8 +15,8 @@
 #include <thread>
 
 namespace py = pybind11;
-using c10::DeviceIndex;
 using c10::musa::MUSAGuard;
+using musa_runtime::python::DeviceArgument;
 
 namespace {
 
@@ -67,8 +67,8 @@ void bind_musart(py::module_& m) {
       [](uintptr_t stream) { return returned(musaStreamDestroy(as_pointer<musaStream_t>(stream))); }, no_gil);
   musart.def(
       "musaMemGetInfo",
-      [](int device) {
-        MUSAGuard guard(c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
+      [](DeviceArgument device) {
+        MUSAGuard guard(c10::musa::resolve_device_index(device));
         size_t free = 0, total = 0;
         C10_MUSA_CHECK(musaMemGetInfo(&free, &total));
         return std::make_pair(free, total);

@@ -13,13 +13,14 @@ import gc
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from . import _compat
 from . import device as _device
 from . import memory as _memory
 from . import streams as _streams
 from ._load import extension
-from .initialization import is_initialized, lazy_init
+from .initialization import is_initialized, lazy_init, on_change
 
 if TYPE_CHECKING:
     import os
@@ -34,6 +35,28 @@ if TYPE_CHECKING:
 def is_current_stream_capturing() -> bool:
     """Whether the current stream is being captured into a graph. False before the first use of the device."""
     return is_initialized() and extension().is_current_stream_capturing()
+
+
+def _check_capturable(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+    # Optimizers without the option, such as SGD, keep no state on the host.
+    if torch.compiler.is_compiling() or all(group.get("capturable", True) for group in optimizer.param_groups):
+        return
+    if is_current_stream_capturing():
+        name = type(optimizer).__name__
+        raise RuntimeError(
+            f"Attempting MUSA graph capture of step() for an instance of {name} but param_groups' capturable "
+            "is False: its step count is on the host, so every replay would repeat the captured step.\n"
+            f"Fix: {name}(..., capturable=True)"
+        )
+
+
+def _check_optimizers(initialized: bool) -> None:
+    # torch's own check names CUDA and XPU only.
+    if initialized:
+        register_optimizer_step_pre_hook(_check_capturable)
+
+
+on_change(_check_optimizers)
 
 
 def graph_pool_handle() -> PoolId:

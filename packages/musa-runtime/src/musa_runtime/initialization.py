@@ -101,7 +101,7 @@ def _initialize() -> None:
                 _pack_loader()
             policy.check_environment()
             if native.device_count() == 0:
-                raise NoDeviceError(_no_device(os.environ.get("MUSA_VISIBLE_DEVICES")))
+                raise NoDeviceError(_no_device(native.device_count_error()))
             native.init()
             keep_threads = os.environ.get("TORCH_MUSA_BACKWARD_THREADS") == "1"
             if native.get_device_properties(0).is_integrated and not keep_threads:
@@ -124,8 +124,18 @@ def _run_backward_on_the_calling_thread() -> None:
     torch.autograd.set_multithreading_enabled(False)
 
 
-def _no_device(visible: str | None) -> str:
-    lines = ["no musa device is visible. Likely causes:"]
+def _no_device(error: str | None) -> str:
+    """Returns the message for 0 devices. `error` is the name of the SDK's error, if counting failed."""
+    if error == "musaErrorMemoryAllocation":
+        return (
+            "no musa device can be used: the SDK could not allocate memory when it counted the devices "
+            f"({error}).\n"
+            "Likely causes: the virtual memory of this process is limited, or the host has no memory left.\n"
+            "Fix: raise the limit (ulimit -v unlimited), or end other programs"
+        )
+    visible = os.environ.get("MUSA_VISIBLE_DEVICES")
+    reported = f" (musaGetDeviceCount returned {error})" if error not in (None, "musaErrorNoDevice") else ""
+    lines = [f"no musa device is visible{reported}. Likely causes:"]
     if visible is not None:
         odd = [part for part in visible.split(",") if not part.strip().isdigit()]
         fault = f"{odd[0]!r} in it is no device index" if odd and visible.strip() else "it hides every device"

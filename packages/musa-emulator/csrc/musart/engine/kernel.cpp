@@ -140,7 +140,7 @@ musaError_t make_launch(
 
 int active_blocks(const Device& device, const Kernel& kernel, int block_size, size_t dynamic_bytes) {
   const musaDeviceProp& p = device.properties;
-  const size_t shared = kernel.static_shared + dynamic_bytes;
+  const size_t shared = checked_sum(kernel.static_shared, dynamic_bytes);
   size_t fit = static_cast<size_t>(p.maxThreadsPerMultiProcessor / block_size);
   fit = std::min(fit, static_cast<size_t>(p.maxBlocksPerMultiProcessor));
   if (shared != 0) {

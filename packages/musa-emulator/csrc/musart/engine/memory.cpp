@@ -12,6 +12,7 @@
 #include <cstring>
 #include <span>
 
+#include "engine/checked_size.h"
 #include "engine/device.h"
 #include "engine/memory_state.h"
 #include "engine/sanitizer.h"
@@ -45,6 +46,9 @@ uintptr_t find_registration(Memory& m, uintptr_t address, Registration* found) {
 
 musaError_t check_end(const void* pointer, size_t bytes, const PointerInfo& info, Memory& m) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (bytes > kAddressLimit || address > kAddressLimit - bytes) {
+    return musaErrorInvalidValue;
+  }
   if (!m.reserved(address)) {
     return musaSuccess; // the size of the caller's own memory is unknown
   }
@@ -221,6 +225,9 @@ musaError_t register_host(void* pointer, size_t bytes, unsigned flags) {
   Memory& m = memory();
   MemoryLock lock(m.mutex);
   const auto begin = reinterpret_cast<uintptr_t>(pointer);
+  if (bytes > kAddressLimit || begin > kAddressLimit - bytes) {
+    return musaErrorInvalidValue;
+  }
   if (m.reserved(begin)) {
     return m.slot_of(begin) == m.devices ? musaErrorHostMemoryAlreadyRegistered : musaErrorInvalidValue;
   }

@@ -70,7 +70,7 @@ musaError_t CallbackOperation::device_lost() const {
 }
 
 void copy_box(const CopyOperation& copy) {
-  const MemoryAccess access(copy.dst, copy.dst_bytes(), copy.src, copy.src_bytes());
+  const MemoryAccess access(copy.dst, copy.dst_span(), copy.src, copy.src_span());
   // memmove: overlapping ranges are undefined on a device, but must not be undefined behavior here.
   if (copy.linear()) {
     std::memmove(copy.dst, copy.src, copy.width);
@@ -86,7 +86,7 @@ void copy_box(const CopyOperation& copy) {
 }
 
 void fill_box(const FillOperation& fill) {
-  const MemoryAccess access(fill.dst, fill.bytes(), nullptr, 0);
+  const MemoryAccess access(fill.dst, fill.span(), nullptr, 0);
   switch (fill.element) {
     case 1:
       if (fill.height == 1 && fill.depth == 1) {
@@ -101,24 +101,18 @@ void fill_box(const FillOperation& fill) {
 }
 
 bool may_run(const CopyOperation& copy) {
-  return may_touch(copy.dst, copy.dst_bytes(), /*write=*/true) && may_touch(copy.src, copy.src_bytes(), /*write=*/false);
+  return may_touch(copy.dst, copy.dst_span(), /*write=*/true) && may_touch(copy.src, copy.src_span(), /*write=*/false);
 }
 
 bool may_run(const FillOperation& fill) {
-  return may_touch(fill.dst, fill.bytes(), /*write=*/true);
+  return may_touch(fill.dst, fill.span(), /*write=*/true);
 }
 
 bool is_brief(const Operation& operation) {
   switch (operation.index()) {
     case 0: return true; // EmptyOperation
-    case 3: {
-      const auto& copy = std::get<CopyOperation>(operation);
-      return copy.width * copy.height * copy.depth <= kBriefBytes;
-    }
-    case 4: {
-      const auto& fill = std::get<FillOperation>(operation);
-      return fill.width * fill.element * fill.height * fill.depth <= kBriefBytes;
-    }
+    case 3: return std::get<CopyOperation>(operation).bytes() <= kBriefBytes;
+    case 4: return std::get<FillOperation>(operation).bytes() <= kBriefBytes;
     case 5: return true; // RecordOperation
     default: return false;
   }
@@ -136,7 +130,7 @@ musaError_t execute(Launch& launch) {
 musaError_t execute(const Operation& operation) {
   if (const auto* copy = std::get_if<CopyOperation>(&operation)) {
     if (!may_run(*copy)) {
-      return report_illegal("copy", may_touch(copy->dst, copy->dst_bytes(), true) ? copy->src : copy->dst);
+      return report_illegal("copy", may_touch(copy->dst, copy->dst_span(), true) ? copy->src : copy->dst);
     }
     copy_box(*copy);
   } else if (const auto* fill = std::get_if<FillOperation>(&operation)) {

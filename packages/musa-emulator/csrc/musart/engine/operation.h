@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "driver_types.h"
+#include "engine/checked_size.h"
 #include "engine/export.h"
 
 namespace musa_emulator {
@@ -38,8 +39,10 @@ struct CopyOperation {
   std::shared_ptr<char> staging; // owns `src` if the caller may reuse its buffer immediately
 
   bool linear() const { return height == 1 && depth == 1; }
-  size_t dst_bytes() const { return (depth - 1) * dst_slice + (height - 1) * dst_pitch + width; }
-  size_t src_bytes() const { return (depth - 1) * src_slice + (height - 1) * src_pitch + width; }
+  size_t bytes() const { return box_bytes(width, height, depth); }
+  // From the first to the last byte.
+  size_t dst_span() const { return box_span(depth, dst_slice, height, dst_pitch, width); }
+  size_t src_span() const { return box_span(depth, src_slice, height, src_pitch, width); }
 };
 
 // A box of elements of 1, 2 or 4 bytes; `width` counts elements.
@@ -50,7 +53,10 @@ struct FillOperation {
   size_t width, height = 1, depth = 1;
   size_t pitch = 0, slice = 0;
 
-  size_t bytes() const { return (depth - 1) * slice + (height - 1) * pitch + width * element; }
+  size_t row() const { return checked_product(width, element); }
+  size_t bytes() const { return box_bytes(row(), height, depth); }
+  // From the first to the last byte.
+  size_t span() const { return box_span(depth, slice, height, pitch, row()); }
 };
 
 struct InterprocessEvent;

@@ -36,7 +36,7 @@ musaError_t submit_and_wait(Stream& stream, Operation operation) {
 // Replaces the source by a packed copy, so that the caller may overwrite its buffer.
 void stage(CopyOperation& copy) {
   CopyOperation packed = copy;
-  packed.staging.reset(new char[copy.width * copy.height * copy.depth], std::default_delete<char[]>());
+  packed.staging.reset(new char[copy.bytes()], std::default_delete<char[]>());
   packed.dst = packed.staging.get();
   packed.dst_pitch = copy.width;
   packed.dst_slice = copy.width * copy.height;
@@ -80,10 +80,15 @@ static musaError_t box_side(
     char** data, size_t* pitch, size_t* slice) {
   if (array == nullptr) {
     *pitch = memory.pitch;
-    *slice = memory.pitch * memory.ysize;
-    *data = static_cast<char*>(memory.ptr) + at.z * *slice + at.y * *pitch + at.x;
+    *slice = checked_product(memory.pitch, memory.ysize);
+    const size_t offset = checked_sum(checked_sum(checked_product(at.z, *slice), checked_product(at.y, *pitch)), at.x);
+    if (offset > kAddressLimit) {
+      return musaErrorInvalidValue;
+    }
+    *data = static_cast<char*>(memory.ptr) + offset;
     const bool rows = elements.height > 1 || elements.depth > 1;
-    return rows && at.x + elements.width * element > *pitch ? musaErrorInvalidPitchValue : musaSuccess;
+    return rows && checked_sum(at.x, checked_product(elements.width, element)) > *pitch ? musaErrorInvalidPitchValue
+                                                                                        : musaSuccess;
   }
   const Array* found = find_array(array);
   if (found == nullptr) {
@@ -127,7 +132,7 @@ musaError_t box_copy(const musaMemcpy3DParms& parameters, CopyOperation* copy) {
         &copy->dst_slice);
   }
   copy->src = from;
-  copy->width = size.width * element;
+  copy->width = checked_product(size.width, element);
   copy->height = size.height;
   copy->depth = size.depth;
   copy->kind = parameters.kind;
@@ -151,14 +156,22 @@ musaError_t check_copy(const CopyOperation& copy) {
   if (copy.width == 0 || copy.height == 0 || copy.depth == 0) {
     return musaSuccess;
   }
-  return check_transfer(copy.dst, copy.dst_bytes(), copy.src, copy.src_bytes(), copy.kind);
+  if (copy.height > 1 && (copy.width > copy.dst_pitch || copy.width > copy.src_pitch)) {
+    return musaErrorInvalidPitchValue;
+  }
+  if (copy.depth > 1 &&
+      (box_span(1, 0, copy.height, copy.dst_pitch, copy.width) > copy.dst_slice ||
+       box_span(1, 0, copy.height, copy.src_pitch, copy.width) > copy.src_slice)) {
+    return musaErrorInvalidValue; // slices overlap
+  }
+  return check_transfer(copy.dst, copy.dst_span(), copy.src, copy.src_span(), copy.kind);
 }
 
 musaError_t submit_copy(Stream& stream, CopyOperation&& copy, Host host) {
   if (const musaError_t status = check_copy(copy); status != musaSuccess) {
     return status;
   }
-  const size_t bytes = copy.width * copy.height * copy.depth;
+  const size_t bytes = copy.bytes();
   if (bytes == 0) {
     return musaSuccess;
   }
@@ -193,10 +206,13 @@ musaError_t check_fill(const FillOperation& fill) {
   if (fill.element != 1 && fill.element != 2 && fill.element != 4) {
     return musaErrorInvalidValue;
   }
-  if (fill.height > 1 && fill.width * fill.element > fill.pitch) {
+  if (fill.height > 1 && fill.row() > fill.pitch) {
     return musaErrorInvalidPitchValue;
   }
-  return check_fill(fill.dst, fill.bytes());
+  if (fill.depth > 1 && box_span(1, 0, fill.height, fill.pitch, fill.row()) > fill.slice) {
+    return musaErrorInvalidValue; // slices overlap
+  }
+  return check_fill(fill.dst, fill.span());
 }
 
 musaError_t submit_fill(Stream& stream, const FillOperation& fill, Host host) {
@@ -206,7 +222,7 @@ musaError_t submit_fill(Stream& stream, const FillOperation& fill, Host host) {
   if (fill.width == 0 || fill.height == 0 || fill.depth == 0) {
     return musaSuccess;
   }
-  if (fill.width * fill.element * fill.height * fill.depth <= kBriefBytes && may_run(fill) &&
+  if (fill.bytes() <= kBriefBytes && may_run(fill) &&
       run_now(stream, [&] { fill_now(stream, fill); })) {
     return musaSuccess;
   }

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "engine/checked_size.h"
 #include "engine/device.h"
 #include "engine/memory_state.h"
 #include "engine/segfault.h"
@@ -69,9 +70,11 @@ void forget_mapping(Memory& m, std::map<uintptr_t, Mapping>::iterator mapping) {
 // Whether the range consists of whole mappings, without gaps. Access can be set, and mappings removed, only for whole
 // mappings.
 bool whole_mappings(VirtualMemory& v, uintptr_t address, size_t bytes) {
+  if (!v.mappings.contains(address) || !v.mapped(address, bytes)) {
+    return false;
+  }
   const auto last = v.find(address + bytes - 1);
-  return v.mappings.contains(address) && v.mapped(address, bytes) &&
-      last->first + last->second.bytes == address + bytes;
+  return last->first + last->second.bytes == address + bytes;
 }
 
 int new_descriptor(int device) {
@@ -102,7 +105,7 @@ std::map<uintptr_t, Mapping>::iterator VirtualMemory::find(uintptr_t address) {
 }
 
 bool VirtualMemory::mapped(uintptr_t address, size_t bytes) {
-  const uintptr_t end = address + bytes;
+  const uintptr_t end = checked_sum(address, bytes);
   for (auto mapping = find(address); mapping != mappings.end() && mapping->first <= address; ++mapping) {
     address = mapping->first + mapping->second.bytes;
     if (address >= end) {

@@ -27,16 +27,6 @@ c10::Device musa_device(DeviceIndex device) {
   return c10::Device(c10::DeviceType::PrivateUse1, c10::musa::resolve_device_index(device));
 }
 
-// A kernel whose offset was fixed at capture would draw the same numbers in every replay.
-void check_stream_not_capturing() {
-  musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
-  C10_MUSA_CHECK(musaStreamIsCapturing(c10::musa::getCurrentMUSAStream().stream(), &status));
-  TORCH_CHECK(
-      status == musaStreamCaptureStatusNone,
-      "A random operator was called while a graph is captured, with a generator that is not registered with the graph.\n",
-      "Fix: register it before the capture, graph.register_generator_state(generator), or use the default generator.");
-}
-
 } // namespace
 
 MUSAGeneratorImpl::MUSAGeneratorImpl(DeviceIndex device)
@@ -138,36 +128,64 @@ c10::intrusive_ptr<c10::GeneratorImpl> MUSAGeneratorImpl::graphsafe_get_state() 
   return c10::make_intrusive<MUSAGeneratorImpl>(device_.index(), state_);
 }
 
+// Whether the next numbers are for the graph that the current stream is captured into.
+bool MUSAGeneratorImpl::draws_into_graph() const {
+  const c10::musa::MUSAStream stream = c10::musa::getCurrentMUSAStream(device_.index());
+  musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  if (stream.id() != 0) { // the default stream cannot be captured, and querying it may disturb a capture
+    C10_MUSA_CHECK(musaStreamGetCaptureInfo_v2(stream.stream(), &status, &id, nullptr, nullptr, nullptr));
+  }
+  const bool captured = status != musaStreamCaptureStatusNone;
+  // A capture that has failed need not have an id; its graph is discarded.
+  const bool registered =
+      state_->capturing() && (id == state_->capture_id || status == musaStreamCaptureStatusInvalidated);
+  // A kernel whose offset was fixed at capture would draw the same numbers in every replay.
+  TORCH_CHECK(
+      !captured || registered,
+      "A random operator was called while a graph is captured, with a generator that is not registered with the graph.\n",
+      "Fix: register it before the capture, graph.register_generator_state(generator), or use the default generator.");
+  // The replays fill the seed and offset, so a kernel that runs outside of them would read numbers of no replay.
+  TORCH_CHECK(
+      captured || !state_->capturing(),
+      "A random operator was called on a stream that is not captured, while a graph that uses its generator is captured.\n",
+      "Likely cause: another thread or stream draws random numbers during the capture.\n",
+      "Fix: give it a generator of its own, torch.Generator('musa'), or wait until the capture has ended.");
+  return captured;
+}
+
 PhiloxMusaState MUSAGeneratorImpl::philox_musa_state(uint64_t increment) {
   const uint64_t step = round_to_philox(increment);
-  if (state_->capturing()) {
+  if (draws_into_graph()) {
     const uint64_t offset = state_->offset_intragraph;
     state_->offset_intragraph += step;
     return PhiloxMusaState(state_->seed_extragraph, state_->offset_extragraph, offset);
   }
-  check_stream_not_capturing();
   const uint64_t offset = state_->philox_offset_per_thread;
   state_->philox_offset_per_thread += step;
   return PhiloxMusaState(state_->seed, offset);
 }
 
 std::pair<uint64_t, uint64_t> MUSAGeneratorImpl::philox_engine_inputs(uint64_t increment) {
-  check_not_capturing("draw random numbers on the host");
-  check_stream_not_capturing();
+  TORCH_CHECK(
+      !draws_into_graph(), "Cannot draw random numbers on the host while a graph that uses the generator is captured.\n",
+      "Fix: move the call out of the capture; replays advance the offset by themselves.");
   const uint64_t offset = state_->philox_offset_per_thread;
   state_->philox_offset_per_thread += round_to_philox(increment);
   return {state_->seed, offset};
 }
 
-void MUSAGeneratorImpl::capture_prologue(int64_t* seed, int64_t* offset) {
+void MUSAGeneratorImpl::capture_prologue(unsigned long long capture_id, int64_t* seed, int64_t* offset) {
   check_not_capturing("begin a second capture");
-  TORCH_INTERNAL_ASSERT(seed != nullptr && offset != nullptr);
+  TORCH_INTERNAL_ASSERT(capture_id != 0 && seed != nullptr && offset != nullptr);
+  state_->capture_id = capture_id;
   state_->seed_extragraph = seed;
   state_->offset_extragraph = offset;
   state_->offset_intragraph = 0;
 }
 
 uint64_t MUSAGeneratorImpl::capture_epilogue() {
+  state_->capture_id = 0;
   state_->seed_extragraph = nullptr;
   state_->offset_extragraph = nullptr;
   return state_->offset_intragraph;

@@ -19,7 +19,8 @@ struct MUSAGeneratorState : c10::intrusive_ptr_target {
   uint64_t seed = c10::default_rng_seed_val;
   uint64_t philox_offset_per_thread = 0;
 
-  // Set while a graph is captured; the memory belongs to the graph.
+  // Set while a graph is captured; the memory belongs to the graph. capture_id is the SDK's.
+  unsigned long long capture_id = 0;
   int64_t* seed_extragraph = nullptr;
   int64_t* offset_extragraph = nullptr;
   uint64_t offset_intragraph = 0;
@@ -56,14 +57,15 @@ struct C10_MUSA_API MUSAGeneratorImpl final : c10::GeneratorImpl {
   void set_philox_offset_per_thread(uint64_t offset);
   uint64_t philox_offset_per_thread() const;
 
-  // Reserves increment numbers per thread (rounded up to a multiple of 4) for one kernel.
+  // Reserves increment numbers per thread (rounded up to a multiple of 4) for one kernel on the current stream of the
+  // generator's device. Raises if only one of stream and generator takes part in a graph capture.
   PhiloxMusaState philox_musa_state(uint64_t increment);
   // The same as (seed, offset), for code that runs on the host. Raises during graph capture.
   std::pair<uint64_t, uint64_t> philox_engine_inputs(uint64_t increment);
 
-  // Called by the graph around a capture, and before each replay. seed and offset point to one int64 each in device memory;
-  // capture_epilogue returns how far one replay advances the offset.
-  void capture_prologue(int64_t* seed, int64_t* offset);
+  // Called by the graph after a capture has begun, at its end, and before each replay. seed and offset point to one int64
+  // each in device memory; capture_epilogue returns how far one replay advances the offset.
+  void capture_prologue(unsigned long long capture_id, int64_t* seed, int64_t* offset);
   uint64_t capture_epilogue();
   std::pair<uint64_t, uint64_t> replay_prologue(uint64_t wholegraph_increment);
 
@@ -79,6 +81,7 @@ struct C10_MUSA_API MUSAGeneratorImpl final : c10::GeneratorImpl {
  private:
   MUSAGeneratorImpl* clone_impl() const override;
   void check_not_capturing(const char* action) const;
+  bool draws_into_graph() const;
 
   c10::intrusive_ptr<MUSAGeneratorState> state_;
   std::atomic_flag no_reset_rnn_state_{};

@@ -8,6 +8,7 @@
 #include <c10/musa/MUSAMacros.h>
 #include <c10/musa/MUSAStream.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,7 +81,7 @@ class C10_MUSA_API MUSAGraph {
   bool debug_ = false;
   c10::DeviceIndex capture_dev_ = -1;
   std::optional<c10::musa::MUSAStream> capture_stream_;
-  unsigned long long capture_id_ = 0; // identifies the capture's streams in the allocators' filters
+  std::atomic<unsigned long long> capture_id_{0}; // for the allocators' filters, which any thread calls
   c10::MempoolId_t mempool_id_{0, 0};
   c10::MempoolId_t host_pool_id_{0, 0};
 

@@ -13,10 +13,44 @@
 namespace at::musa {
 namespace {
 
+using c10::musa::BetweenCaptures;
 using c10::musa::MUSAStream;
 using c10::musa::MUSAStreamCaptureModeGuard;
 
-struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream, MUSAEvent> {
+// The use of a freed block by a stream, which ends when an event on the stream has finished. A block that is freed during a
+// capture gets its event at the first query after the capture; a later event only delays the reuse of the block.
+class StreamUse {
+ public:
+  explicit StreamUse(MUSAStream stream) : stream_(stream) {}
+
+  // Does not throw: without an event, the host waits for the stream.
+  void record(const BetweenCaptures& /*proof*/) {
+    const MUSAStreamCaptureModeGuard relaxed;
+    try {
+      event_.record(stream_);
+    } catch (const c10::Error& error) {
+      C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(stream_.stream()));
+      event_ = MUSAEvent(); // never recorded, so it counts as finished
+      TORCH_WARN("Waited for ", stream_.unwrap(), " to free page-locked memory: ", error.what());
+    }
+    recorded_ = true;
+  }
+
+  bool finished(const BetweenCaptures& between) {
+    if (!recorded_) {
+      record(between);
+    }
+    const MUSAStreamCaptureModeGuard relaxed;
+    return event_.query();
+  }
+
+ private:
+  MUSAStream stream_;
+  MUSAEvent event_;
+  bool recorded_ = false;
+};
+
+struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream, StreamUse> {
   void copy_data(void* dest, const void* src, std::size_t count) const override {
     std::memcpy(dest, src, count);
   }
@@ -55,7 +89,9 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
             "Fix: pin fewer tensors (DataLoader: lower prefetch_factor or pin_memory=False), or raise 'ulimit -l'.");
       }
     }
-    C10_MUSA_CHECK(error);
+    if (C10_UNLIKELY(error != musaSuccess)) {
+      c10::musa::throw_musa_error(error, "musaHostAlloc(ptr, size, musaHostAllocPortable)", __func__, __FILE__, __LINE__);
+    }
     note_time(stats_.host_alloc_time, watch);
   }
 
@@ -68,30 +104,26 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
       C10_MUSA_CLEAR_ERROR(); // process exit: the SDK has freed it
       return;
     }
-    C10_MUSA_CHECK_WARN(error);
+    if (C10_UNLIKELY(error != musaSuccess)) {
+      c10::musa::warn_musa_error(error, "musaFreeHost(block->ptr_)");
+    }
     note_time(stats_.host_free_time, watch);
   }
 
-  // Called from the deleter of a tensor: must not throw. Each use must yield one event, otherwise the block would never be
+  // Called from the deleter of a tensor: must not throw. Each use must yield one element, otherwise the block would never be
   // reused.
-  void record_stream(std::optional<std::vector<MUSAEvent>>& events, MUSAStream stream) override {
-    MUSAEvent event;
-    try {
-      event.record(stream);
-    } catch (const c10::Error& error) {
-      const MUSAStreamCaptureModeGuard relaxed;
-      C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(stream.stream()));
-      event = MUSAEvent(); // never recorded, so it counts as finished
-      TORCH_WARN("Waited for ", stream.unwrap(), " to free page-locked memory: ", error.what());
+  void record_stream(std::optional<std::vector<StreamUse>>& uses, MUSAStream stream) override {
+    StreamUse use(stream);
+    if (const auto between = BetweenCaptures::enter()) {
+      use.record(*between);
     }
-    events->push_back(std::move(event));
+    uses->push_back(std::move(use));
   }
 
   // Called on any thread: a DataLoader's thread pins memory while the program captures.
-  bool query_event(MUSAEvent& event) override {
-    const c10::musa::BetweenCaptures between;
-    const MUSAStreamCaptureModeGuard relaxed;
-    return between && event.query();
+  bool query_event(StreamUse& use) override {
+    const auto between = BetweenCaptures::enter();
+    return between && use.finished(*between);
   }
 
   MUSAStream get_current_stream() const override {
@@ -141,7 +173,9 @@ bool isPinnedPtr(const void* data) {
     C10_MUSA_CLEAR_ERROR();
     return false;
   }
-  C10_MUSA_CHECK(error);
+  if (C10_UNLIKELY(error != musaSuccess)) {
+    c10::musa::throw_musa_error(error, "musaPointerGetAttributes(&attributes, data)", __func__, __FILE__, __LINE__);
+  }
   return attributes.type == musaMemoryTypeHost;
 }
 

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAStream.h>
@@ -73,7 +74,7 @@ inline void recycle_event(DeviceIndex device, musaEvent_t event) {
 }
 
 // Records on the stream's own device, which may differ from that of the memory.
-inline musaError_t record_event(MUSAStream stream, musaEvent_t* event) {
+inline musaError_t record_event(const BetweenCaptures& /*proof*/, MUSAStream stream, musaEvent_t* event) {
   const CurrentDevice current(stream.device_index());
   if (current.error() != musaSuccess) {
     return current.error();
@@ -99,6 +100,11 @@ inline musaError_t record_event(MUSAStream stream, musaEvent_t* event) {
     *event = nullptr;
   }
   return error;
+}
+
+// musaErrorNotReady if the event has not finished and the caller does not wait.
+inline musaError_t poll_event(const BetweenCaptures& /*proof*/, musaEvent_t event, bool wait) {
+  return relaxed([&] { return wait ? musaEventSynchronize(event) : musaEventQuery(event); });
 }
 
 } // namespace c10::musa::MUSACachingAllocator

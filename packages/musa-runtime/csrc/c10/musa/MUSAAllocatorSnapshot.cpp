@@ -23,7 +23,7 @@ void DeviceCachingAllocator::reset_peak_stats() {
 
 void DeviceCachingAllocator::reset_accumulated_stats() {
   const Lock lock(mutex_);
-  cache_.stats.reset_accumulated([this](MempoolId_t id) { return cache_.pools.contains(id); });
+  cache_.stats.reset_accumulated();
 }
 
 bool DeviceCachingAllocator::untouched() {

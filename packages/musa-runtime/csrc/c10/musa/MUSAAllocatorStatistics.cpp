@@ -153,7 +153,7 @@ void AllocatorStatistics::reset_peaks() {
   oversize_segments_.reset_peak();
 }
 
-void AllocatorStatistics::reset_sums() {
+void AllocatorStatistics::reset_accumulated() {
   for_each_figure([](Figure& figure) { figure.reset_accumulated(); });
   pending_.reset_accumulated();
   pending_bytes_.reset_accumulated();

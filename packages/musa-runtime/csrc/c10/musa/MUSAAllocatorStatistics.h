@@ -172,19 +172,15 @@ class AllocatorStatistics {
   // max_split_size, a setting, is left out.
   DeviceStats read() const;
   void reset_peaks();
-  // Drops the private pools for which exists(id) is false.
-  template <typename Exists>
-  void reset_accumulated(Exists exists) {
-    reset_sums();
-    for (auto pool = by_private_pool_.begin(); pool != by_private_pool_.end();) {
-      pool = exists(pool->first) ? std::next(pool) : by_private_pool_.erase(pool);
-    }
+  void reset_accumulated();
+  // Called when the private pool is destroyed, which has released all its segments.
+  void forget_private_pool(MempoolId_t id) {
+    by_private_pool_.erase(id);
   }
 
  private:
   template <typename Visit>
   void for_each_figure(Visit visit);
-  void reset_sums();
 
   Figure allocation_;
   Figure allocated_bytes_;

@@ -34,7 +34,7 @@ bool capture_in_progress() noexcept {
 void note_capture_begin() {
   Gate& g = gate();
   std::unique_lock lock(g.mutex);
-  captures.fetch_add(1); // first, so that no BetweenCaptures becomes true any more
+  captures.fetch_add(1); // first, so that enter() fails from now on
   g.left.wait(lock, [&g] { return g.held == 0; });
 }
 
@@ -44,11 +44,14 @@ bool note_capture_end() {
   return captures.fetch_sub(1) == 1;
 }
 
-BetweenCaptures::BetweenCaptures() {
+std::optional<BetweenCaptures> BetweenCaptures::enter() {
   Gate& g = gate();
   const std::lock_guard lock(g.mutex);
-  held_ = captures.load() == 0;
-  g.held += held_;
+  if (captures.load() != 0) {
+    return std::nullopt;
+  }
+  ++g.held;
+  return BetweenCaptures();
 }
 
 BetweenCaptures::~BetweenCaptures() {

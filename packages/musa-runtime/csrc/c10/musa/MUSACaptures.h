@@ -4,33 +4,38 @@
 
 #include <c10/musa/MUSAMacros.h>
 
+#include <optional>
+#include <utility>
+
 // Stream captures of this process. A capture in mode "global" forbids unsafe calls, such as querying an event, to every
 // thread: the call fails and invalidates the capture. MUSAStreamCaptureModeGuard exempts a thread if the SDK can;
 // BetweenCaptures is for SDKs that cannot, and for musaDeviceSynchronize, from which no thread is exempt.
 namespace c10::musa {
 
+// A hint: another thread may begin a capture immediately afterwards. Code that makes a forbidden call needs a BetweenCaptures.
 C10_MUSA_API bool capture_in_progress() noexcept;
 
-// Called before every capture begins. Waits until no BetweenCaptures that is true exists.
+// Called before every capture begins. Waits until no BetweenCaptures exists.
 C10_MUSA_API void note_capture_begin();
 // Called after every capture has ended or failed. Returns whether it was the last one in progress.
 C10_MUSA_API bool note_capture_end();
 
-// For threads that are independent of the program's captures, around calls that a capture forbids. No capture begins while
-// a true instance exists, so it is held only for the duration of the calls, and not while the program's code runs.
+// Proof that no capture is in progress, for calls that a capture forbids and that the runtime makes for its own purposes. No
+// capture begins while an instance exists, so it is held only for the duration of the calls, and not while the program's
+// code runs. Functions that make such calls take one as a parameter, so that they cannot be called without the check.
 class C10_MUSA_API BetweenCaptures {
  public:
-  // Never waits; false while a capture is in progress.
-  BetweenCaptures();
+  // Never waits; empty while a capture is in progress.
+  static std::optional<BetweenCaptures> enter();
+
+  BetweenCaptures(BetweenCaptures&& other) noexcept : held_(std::exchange(other.held_, false)) {}
   ~BetweenCaptures();
-  BetweenCaptures(const BetweenCaptures&) = delete;
-  BetweenCaptures& operator=(const BetweenCaptures&) = delete;
-  explicit operator bool() const {
-    return held_;
-  }
+  BetweenCaptures& operator=(BetweenCaptures&&) = delete;
 
  private:
-  bool held_;
+  BetweenCaptures() = default;
+
+  bool held_ = true; // false once it is moved from
 };
 
 } // namespace c10::musa

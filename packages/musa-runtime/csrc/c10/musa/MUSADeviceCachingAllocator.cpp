@@ -332,6 +332,7 @@ void DeviceCachingAllocator::empty_cache(MempoolId_t id) {
   if (capture_in_progress()) {
     return;
   }
+  cache_.stats.on_synchronize();
   pending_.process(PendingFrees::Wait::Yes, lock);
   if (id == MempoolId_t{0, 0}) {
     segments_.release_all(lock);

@@ -4,6 +4,8 @@
 
 #include <c10/musa/MUSADeferredError.h>
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -14,10 +16,17 @@ namespace {
 
 // The number of devices once it is known, 0 before: for index checks, which every operator makes several times.
 std::atomic<DeviceIndex> known_count{0};
+std::atomic<bool> forked_after_count{false};
+
+std::string visible_devices_text() {
+  const char* value = std::getenv("MUSA_VISIBLE_DEVICES");
+  return value == nullptr ? "MUSA_VISIBLE_DEVICES is not set" : c10::str("MUSA_VISIBLE_DEVICES='", value, "'");
+}
 
 struct DeviceCount {
   DeviceIndex count = 0;
   musaError_t error = musaSuccess;
+  const std::string visible_devices = visible_devices_text(); // as the SDK read it
 
   DeviceCount() noexcept {
     int n = 0;
@@ -28,17 +37,13 @@ struct DeviceCount {
     }
     count = static_cast<DeviceIndex>(n < C10_COMPILE_TIME_MAX_MUSA_DEVICES ? n : C10_COMPILE_TIME_MAX_MUSA_DEVICES);
     known_count.store(count, std::memory_order_relaxed);
+    (void)pthread_atfork(nullptr, nullptr, [] { forked_after_count.store(known_count.load() > 0); });
   }
 };
 
 const DeviceCount& counted() noexcept {
   static const DeviceCount instance;
   return instance;
-}
-
-std::string visible_devices_text() {
-  const char* value = std::getenv("MUSA_VISIBLE_DEVICES");
-  return value == nullptr ? "MUSA_VISIBLE_DEVICES is not set" : c10::str("MUSA_VISIBLE_DEVICES='", value, "'");
 }
 
 // The device that this thread last set through this library.
@@ -48,6 +53,20 @@ thread_local DeviceIndex last_set_device = 0;
 
 DeviceIndex device_count() noexcept {
   return counted().count;
+}
+
+void warn_if_visible_devices_changed() {
+  const std::string now = visible_devices_text();
+  if (now != counted().visible_devices) {
+    TORCH_WARN(
+        now, ", but when the devices were counted ", counted().visible_devices, ". The SDK reads the variable once, so the "
+        "change has no effect.\nFix: set it before the first call of torch.musa.device_count() or is_available(), or before "
+        "the process starts.");
+  }
+}
+
+bool counted_before_fork() noexcept {
+  return forked_after_count.load(std::memory_order_relaxed);
 }
 
 musaError_t device_count_error() noexcept {

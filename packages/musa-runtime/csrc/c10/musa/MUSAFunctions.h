@@ -12,6 +12,11 @@ namespace c10::musa {
 // Number of visible devices; 0 if there is none or the SDK fails (see device_count_error). Never throws and creates no
 // context: torch calls it early, as during imports. The SDK is queried once per process.
 C10_MUSA_API DeviceIndex device_count() noexcept;
+// Warns if MUSA_VISIBLE_DEVICES changed after the devices had been counted: the SDK reads it once.
+C10_MUSA_API void warn_if_visible_devices_changed();
+// Whether this process was forked from one that had counted its devices. The SDK is initialised then, and does not survive
+// the fork.
+C10_MUSA_API bool counted_before_fork() noexcept;
 // The SDK's error behind a device_count() of 0.
 C10_MUSA_API musaError_t device_count_error() noexcept;
 // The same, but raises for 0 devices, with the causes and the fix.

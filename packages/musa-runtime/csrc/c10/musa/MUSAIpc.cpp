@@ -272,7 +272,7 @@ std::shared_ptr<ExportedSegment> export_segment(void* data) {
 // Returns the event that the receiver must wait for; nullptr if the work has finished.
 std::unique_ptr<SentEvent> mark_work(DeviceIndex device) {
   const MUSAStream stream = getCurrentMUSAStream(device);
-  if (stream.id() == 0 && pool_streams_exist(device)) {
+  if (stream.id() == 0 && side_streams_exist(device)) {
     // A queue pickles on a thread of its own, so the stream that filled the tensor is unknown.
     device_synchronize();
     return nullptr;

@@ -9,7 +9,8 @@
 namespace c10::musa::MUSACachingAllocator {
 
 void PendingFrees::add(Block* block, Lock& lock) {
-  if (capture_in_progress()) {
+  std::optional<BetweenCaptures> between = BetweenCaptures::enter();
+  if (!between) {
     block->pending_events = 1; // not available, see add_deferred
     deferred_.push_back(block);
     return;
@@ -20,12 +21,13 @@ void PendingFrees::add(Block* block, Lock& lock) {
   std::vector<musaEvent_t> events(uses.size(), nullptr);
   lock.unlock();
   for (size_t i = 0; i < uses.size(); ++i) {
-    if (record_event(uses[i], &events[i]) != musaSuccess) {
+    if (record_event(*between, uses[i], &events[i]) != musaSuccess) {
       C10_MUSA_CLEAR_ERROR();
       // Without an event, the stream itself is synchronized. If that fails too, the device is lost and no work runs on it.
       C10_MUSA_IGNORE_ERROR(relaxed([&] { return musaStreamSynchronize(uses[i].stream()); }));
     }
   }
+  between.reset();
   lock.lock();
   for (size_t i = 0; i < uses.size(); ++i) {
     if (events[i] != nullptr) {
@@ -41,7 +43,7 @@ void PendingFrees::add(Block* block, Lock& lock) {
 
 // Events of one stream finish in order, so the first unfinished one ends the loop over that stream.
 void PendingFrees::process(Wait wait, Lock& lock) {
-  const BetweenCaptures between;
+  const std::optional<BetweenCaptures> between = BetweenCaptures::enter();
   if (!between) {
     return;
   }
@@ -62,8 +64,7 @@ void PendingFrees::process(Wait wait, Lock& lock) {
         events_.erase(queue);
       }
       lock.unlock();
-      const musaError_t error = relaxed(
-          [&] { return wait == Wait::Yes ? musaEventSynchronize(pending.event) : musaEventQuery(pending.event); });
+      const musaError_t error = poll_event(*between, pending.event, wait == Wait::Yes);
       lock.lock();
       if (error != musaSuccess && !is_unloading(error)) {
         events_[stream].push_front(pending);

@@ -147,7 +147,7 @@ void Segments::release(std::vector<Block*> segments, Lock& lock) {
   musaError_t error = musaSuccess;
   const char* call = "musaSetDevice(device)";
   // No interaction mode permits musaDeviceSynchronize during a capture: the segments are kept until a later call.
-  if (const BetweenCaptures between; between) {
+  if (const auto between = BetweenCaptures::enter()) {
     const CurrentDevice current(cache_.device);
     error = current.error();
     if (error == musaSuccess) {
@@ -291,6 +291,9 @@ musaError_t Segments::free_segment(const Block& block, const char** call) {
 void Segments::drop_unused_pools(Lock& lock) {
   auto unused = cache_.pools.take_unused([this](const MemoryPool& pool) { return pages_.has_addresses_of(pool); });
   if (!unused.empty()) {
+    for (const auto& pool : unused) {
+      cache_.stats.forget_private_pool(pool->small.id);
+    }
     // The pool may be the last owner of its allocator, whose destructor is user code.
     lock.unlock();
     unused.clear();

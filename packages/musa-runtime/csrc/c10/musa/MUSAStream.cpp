@@ -29,7 +29,7 @@ struct PoolStream {
 struct DevicePool {
   std::array<std::array<PoolStream, kStreamsPerPriority>, kMaxPriorities> streams;
   std::array<std::atomic<uint32_t>, kMaxPriorities> next{};
-  std::atomic<bool> used{false};
+  std::atomic<bool> side_streams{false}; // of the pool, or the program's own
 };
 
 DevicePool& device_pool(DeviceIndex device) {
@@ -87,12 +87,13 @@ musaStream_t MUSAStream::stream() const {
   const StreamId index = id >> 4;
   TORCH_CHECK(
       row < kMaxPriorities && index >= 0 && index < kStreamsPerPriority, "Stream id ", id, " names no musa stream.");
+  check_device_index(device_index());
   PoolStream& slot = device_pool(device_index()).streams[row][index];
   std::call_once(slot.once, [&] {
     MUSAGuard guard(device_index());
     C10_MUSA_CHECK(
         musaStreamCreateWithPriority(&slot.handle, musaStreamNonBlocking, priorities().least - row));
-    device_pool(device_index()).used.store(true);
+    device_pool(device_index()).side_streams.store(true);
   });
   return slot.handle;
 }
@@ -104,7 +105,9 @@ bool MUSAStream::query() const {
     (void)musaGetLastError();
     return false;
   }
-  C10_MUSA_CHECK(error);
+  if (C10_UNLIKELY(error != musaSuccess)) {
+    throw_musa_error(error, "musaStreamQuery(stream)", __func__, __FILE__, __LINE__);
+  }
   return true;
 }
 
@@ -183,8 +186,8 @@ MUSAStream getStreamFromPool(bool is_high_priority, DeviceIndex device) {
   return getStreamFromPool(is_high_priority ? priorities().greatest : 0, device);
 }
 
-bool pool_streams_exist(DeviceIndex device) {
-  return device_pool(device).used.load();
+bool side_streams_exist(DeviceIndex device) {
+  return device_pool(device).side_streams.load();
 }
 
 MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device) {
@@ -194,6 +197,9 @@ MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device) {
   TORCH_CHECK(
       !is_pool_id(id), "The stream handle ", id,
       " is not one of the SDK's: handles are at least 2-byte aligned. Pass the value of a musaStream_t.");
+  if (id != 0) {
+    device_pool(index).side_streams.store(true);
+  }
   return make_stream(id, index);
 }
 

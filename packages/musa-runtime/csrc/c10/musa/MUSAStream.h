@@ -85,8 +85,8 @@ C10_MUSA_API void wait_for_host_access(musaStream_t stream);
 // handle stays valid.
 C10_MUSA_API MUSAStream getStreamFromPool(bool is_high_priority = false, DeviceIndex device = -1);
 C10_MUSA_API MUSAStream getStreamFromPool(int priority, DeviceIndex device = -1);
-// Whether a stream other than the default one was ever created on the device.
-C10_MUSA_API bool pool_streams_exist(DeviceIndex device);
+// Whether a stream other than the default one was ever created on the device, or wrapped by getStreamFromExternal.
+C10_MUSA_API bool side_streams_exist(DeviceIndex device);
 // Wraps a handle that the caller owns and keeps alive.
 C10_MUSA_API MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device);
 

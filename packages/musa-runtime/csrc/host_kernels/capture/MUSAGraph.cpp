@@ -141,20 +141,21 @@ void MUSAGraph::begin(c10::MempoolId_t pool, musaStreamCaptureMode mode) {
   });
   filling_host_pool_ = holds_host_pool_ = true;
 
-  auto* seeds = static_cast<int64_t*>(seeds_.mutable_data_ptr());
-  for (at::Generator generator : registered_generators_) {
-    std::lock_guard<std::mutex> lock(generator.mutex());
-    impl_of(generator)->capture_prologue(seeds, seeds + 1);
-    generators_.push_back({generator, 0, true});
-    seeds += 2;
-  }
-
   C10_MUSA_CHECK(musaStreamBeginCapture(capture_stream_->stream(), mode));
   capturing_ = true;
   musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
-  C10_MUSA_CHECK(musaStreamGetCaptureInfo_v2(
-      capture_stream_->stream(), &status, &capture_id_, nullptr, nullptr, nullptr));
-  recorder_->begin(capture_id_);
+  unsigned long long id = 0;
+  C10_MUSA_CHECK(musaStreamGetCaptureInfo_v2(capture_stream_->stream(), &status, &id, nullptr, nullptr, nullptr));
+  capture_id_.store(id);
+  recorder_->begin(id);
+
+  auto* seeds = static_cast<int64_t*>(seeds_.mutable_data_ptr());
+  for (at::Generator generator : registered_generators_) {
+    std::lock_guard<std::mutex> lock(generator.mutex());
+    impl_of(generator)->capture_prologue(id, seeds, seeds + 1);
+    generators_.push_back({generator, 0, true});
+    seeds += 2;
+  }
 }
 
 // Ends everything that a capture begins. Does not throw: the caller may be handling another error.
@@ -164,7 +165,7 @@ musaError_t MUSAGraph::stop_capture(musaGraph_t* graph) {
     capturing_ = false;
     error = end_capture_of(capture_stream_->stream(), graph);
   }
-  capture_id_ = 0;
+  capture_id_.store(0);
   if (recorder_ != nullptr) {
     recorder_->end();
   }

@@ -222,9 +222,15 @@ void CallRecorder::append_finish(c10::musa::MUSAStream stream) {
 }
 
 void CallRecorder::fail(const std::string& reason) {
+  const std::lock_guard<std::mutex> lock(failure_mutex_);
   if (failure_.empty()) {
     failure_ = reason;
   }
+}
+
+std::string CallRecorder::failure() const {
+  const std::lock_guard<std::mutex> lock(failure_mutex_);
+  return failure_;
 }
 
 size_t CallRecorder::calls() const {

@@ -43,7 +43,8 @@ struct RecordedCall {
 };
 
 // Locking: capture is single-threaded by torch's rules; the capturing threads use the recorder one after another. Replays
-// only read calls. The atomics are shared between the replaying threads and the host.
+// only read calls. The atomics are shared between the replaying threads and the host. Any thread may report a failure;
+// failure_mutex_ guards failure_.
 class C10_MUSA_API CallRecorder {
  public:
   explicit CallRecorder(c10::DeviceIndex device);
@@ -62,9 +63,7 @@ class C10_MUSA_API CallRecorder {
 
   // Records the first reason for which the capture cannot become a graph; empty if it can.
   void fail(const std::string& reason);
-  const std::string& failure() const {
-    return failure_;
-  }
+  std::string failure() const;
 
   c10::DeviceIndex device() const {
     return device_;
@@ -91,6 +90,7 @@ class C10_MUSA_API CallRecorder {
   c10::DeviceIndex device_;
   unsigned long long capture_id_ = 0;
   bool registered_ = false;
+  mutable std::mutex failure_mutex_;
   std::string failure_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::unordered_map<musaGraphNode_t, Sequence*> by_node_; // while capturing

@@ -141,7 +141,9 @@ bool MUSAGuardImpl::queryEvent(void* event) const {
     C10_MUSA_CLEAR_ERROR();
     return false;
   }
-  C10_MUSA_CHECK(error);
+  if (C10_UNLIKELY(error != musaSuccess)) {
+    throw_musa_error(error, "musaEventQuery(event)", __func__, __FILE__, __LINE__);
+  }
   return true;
 }
 
