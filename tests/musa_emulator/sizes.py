@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Sizes, counts and offsets near 2^31, 2^32, 2^63 and 2^64 for each parameter of the SDK's functions that takes
-one. test_sizes.py runs this program; it prints the calls that were accepted."""
+"""Sizes, counts and offsets near 2^31, 2^32, 2^63 and 2^64 for each parameter that takes one.
+
+test_sizes.py runs this program; it prints the calls that were accepted.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from ctypes import byref, c_int, c_size_t, c_uint, c_void_p
+from dataclasses import dataclass
 
 from tests.musa_emulator.refusals import (
     DEVICE_TO_DEVICE,
@@ -94,459 +97,375 @@ class Box(ctypes.Structure):
     ]
 
 
-Call = Callable[..., str]
+@dataclass
+class Case:
+    """A function with the usual values of its sizes. `beyond` names those of which only BEYOND is refused."""
+
+    name: str
+    call: Callable[..., str]
+    usual: dict[str, int]
+    beyond: tuple[str, ...] = ()
+    sizes: list[int] | None = None
+
+    def sweep(self) -> Iterator[tuple[str, int]]:
+        """Yields (the call as text, its result's name) with each size in place of each usual value."""
+        for key in self.usual:
+            for size in self.sizes or (BEYOND if key in self.beyond else SIZES):
+                yield f"{self.name}({key}={size:#x})", self.call(**{**self.usual, key: size})
+
+
+BOX = {"width": ROW, "height": ROWS, "depth": SLICES}
+PLANE = {"width": ROW, "height": ROWS}
+SPACE = {
+    **BOX,
+    **{f"{side}_{axis}": 0 for side in ("src", "dst") for axis in "xyz"},
+    **{
+        f"{side}_{name}": value
+        for side in ("src", "dst")
+        for name, value in (("pitch", PITCH), ("rows", ROWS))
+    },
+}
+WHOLE_PAGES = [size // RESERVED * RESERVED for size in BEYOND]
 
 
 class Calls:
-    """The functions with a size. A call is (name, parameters with usual values, sizes to pass instead)."""
+    """The functions with a size, with what they need."""
 
     def __init__(self, sdk: Sdk) -> None:
         self.sdk = sdk
         self.device, self.other, self.host = sdk.malloc(BYTES), sdk.malloc(BYTES), sdk.page()
         self.managed = sdk.make("MallocManaged", BYTES, 1)
         self.format = Channel(8, 0, 0, 0, 0)
-        self.array = sdk.make("MallocArray", byref(self.format), PITCH, ROWS, 0)
+        self.arrays = [sdk.make("MallocArray", byref(self.format), PITCH, ROWS, 0) for _ in range(2)]
         sdk.runtime.musaMemset3D.argtypes = [Pitched, c_int, Extent]
         sdk.runtime.musaMemset3DAsync.argtypes = [Pitched, c_int, Extent, c_void_p]
         sdk.runtime.musaMalloc3D.argtypes = [c_void_p, Extent]
         sdk.runtime.musaMalloc3DArray.argtypes = [c_void_p, c_void_p, Extent, c_uint]
         self.symbol = ctypes.create_string_buffer(BYTES)
-        assert sdk("EmulatorRegisterSymbol", self.symbol, BYTES) == "Success"
+        sdk.must("EmulatorRegisterSymbol", self.symbol, BYTES)
         self.graph = sdk.make("GraphCreate", 0)
         self.physical = AllocationProp(1, 0, 1, 0)
+
+    def cases(self) -> Iterator[Case]:
+        yield from self.allocations()
+        yield from self.virtual_memory()
+        yield from self.nodes()
+        for asynchronous in (False, True):
+            yield from self.linear(asynchronous)
+            yield from self.planes(asynchronous)
+            yield from self.boxes(asynchronous)
+            yield from self.of_arrays(asynchronous)
+        yield from self.pieces_of_arrays()
+
+    # ---- calls
 
     def driver(self, name: str, *arguments) -> str:
         passed = tuple(c_size_t(a & (WRAP - 1)) if isinstance(a, int) else a for a in arguments)
         code = getattr(self.sdk.driver, "mu" + name)(*passed)
         return self.sdk.runtime.musaGetErrorName(code).decode().removeprefix("musaError").removeprefix("musa")
 
-    def released(self, release: str, pointer: c_void_p, status: str) -> str:
-        if status == "Success" and pointer.value:
-            self.sdk.must(release, pointer)
-        return status
-
-    def new(self, name: str, *arguments, release: str = "Free") -> str:
-        pointer = c_void_p()
-        return self.released(release, pointer, self.sdk(name, byref(pointer), *arguments))
-
-    def pitched(self, width: int, height: int) -> str:
-        pointer = c_void_p()
-        return self.released(
-            "Free", pointer, self.sdk("MallocPitch", byref(pointer), byref(c_size_t()), width, height)
-        )
-
-    def cube(self, width: int, height: int, depth: int) -> str:
-        made = Pitched()
-        status = self.sdk("Malloc3D", byref(made), Extent(width, height, depth))
-        return self.released("Free", c_void_p(made.pointer), status)
-
-    def array_3d(self, width: int, height: int, depth: int) -> str:
-        made = c_void_p()
-        extent = Extent(width, height, depth)
-        status = self.sdk("Malloc3DArray", byref(made), byref(self.format), extent, 0)
-        return self.released("FreeArray", made, status)
-
-    def registered(self, size: int) -> str:
-        status = self.sdk("HostRegister", self.host, size, 0)
-        if status == "Success":
-            self.sdk.must("HostUnregister", self.host)
-        return status
-
-    def copy_3d(self, asynchronous: bool, **fields: int) -> str:
-        return self.enqueue("Memcpy3D", asynchronous, byref(self.parameters_3d(**fields)))
-
-    def parameters_3d(self, **fields: int) -> Copy3D:
-        side = {"pitch": PITCH, "xsize": ROW, "ysize": ROWS}
-        pitches = {
-            name: {**side, **{key[4:]: fields.pop(key) for key in list(fields) if key[:4] == f"{name}_"}}
-            for name in ("src", "dst")
-        }
-        places = {}
-        for name, values in pitches.items():
-            places |= {f"{name}_{axis}": values.pop(axis, 0) for axis in "xyz"}
-        return Copy3D(
-            src=Pitched(self.other, *pitches["src"].values()),
-            dst=Pitched(self.device, *pitches["dst"].values()),
-            extent=Extent(fields["width"], fields["height"], fields["depth"]),
-            kind=DEVICE_TO_DEVICE,
-            **places,
-        )
+    def must(self, name: str, *arguments) -> None:
+        status = self.driver(name, *arguments)
+        assert status == "Success", f"mu{name}: {status}"
 
     def enqueue(self, name: str, asynchronous: bool, *arguments) -> str:
         return self.sdk(f"{name}Async", *arguments, None) if asynchronous else self.sdk(name, *arguments)
 
-    def fill_3d(self, asynchronous: bool, width, height, depth, pitch, ysize) -> str:
-        return self.enqueue(
-            "Memset3D",
-            asynchronous,
-            Pitched(self.device, pitch, ROW, ysize),
-            7,
-            Extent(width, height, depth),
+    def drive(self, name: str, asynchronous: bool, *arguments) -> str:
+        return (
+            self.driver(f"{name}Async", *arguments, None) if asynchronous else self.driver(name, *arguments)
         )
 
-    def plane(self, asynchronous: bool, **fields: int) -> str:
-        usual = {"src_pitch": PITCH, "dst_pitch": PITCH, "width": ROW, "height": ROWS}
-        box = Plane(src_type=2, dst_type=2, src_device=self.other, dst_device=self.device)
-        return self._drive("Memcpy2D", box, asynchronous, {**usual, **fields})
-
-    def box(self, asynchronous: bool, **fields: int) -> str:
-        usual = {"src_pitch": PITCH, "dst_pitch": PITCH, "width": ROW, "height": ROWS, "depth": SLICES}
-        usual |= {"src_rows": ROWS, "dst_rows": ROWS}
-        box = Box(src_type=2, dst_type=2, src_device=self.other, dst_device=self.device)
-        return self._drive("Memcpy3D", box, asynchronous, {**usual, **fields})
-
-    def _drive(self, name: str, box, asynchronous: bool, fields: dict[str, int]) -> str:
-        for field, value in fields.items():
-            setattr(box, field, value & (WRAP - 1))
-        if asynchronous:
-            return self.driver(f"{name}Async", byref(box), None)
-        return self.driver(name, byref(box))
-
-    def physical_memory(self, size: int) -> str:
-        handle = ctypes.c_ulonglong()
-        status = self.driver("MemCreate", byref(handle), size, byref(self.physical), 0)
-        if status == "Success":
-            assert self.driver("MemRelease", handle) == "Success"
+    def freed(self, release: str, pointer: c_void_p, status: str) -> str:
+        if status == "Success" and pointer.value:
+            self.sdk.must(release, pointer)
         return status
 
-    def mapped(self, name: str, size: int) -> str:
-        """Calls one of the functions for a mapping of RESERVED bytes with another size, then removes it."""
-        address, handle = c_size_t(), ctypes.c_ulonglong()
-        access = Access(1, 0, 3)
-        assert self.driver("MemAddressReserve", byref(address), 2 * RESERVED, 0, 0, 0) == "Success"
-        assert self.driver("MemCreate", byref(handle), RESERVED, byref(self.physical), 0) == "Success"
-        try:
-            if name == "MemMap":
-                status = self.driver("MemMap", address, size, 0, handle, 0)
-                if status != "Success":
-                    assert self.driver("MemMap", address, RESERVED, 0, handle, 0) == "Success"
-                return status
-            assert self.driver("MemMap", address, RESERVED, 0, handle, 0) == "Success"
-            if name == "MemSetAccess":
-                return self.driver("MemSetAccess", address, size, byref(access), 1)
-            status = self.driver(name, address, size)
-            if name == "MemUnmap" and status == "Success":
-                assert self.driver("MemMap", address, RESERVED, 0, handle, 0) == "Success"
+    # ---- memory
+
+    def allocations(self) -> Iterator[Case]:
+        def new(name, release, *after):
+            def call(size):
+                pointer = c_void_p()
+                return self.freed(release, pointer, self.sdk(name, byref(pointer), size, *after))
+
+            return call
+
+        def pitched(width, height):
+            pointer = c_void_p()
+            status = self.sdk("MallocPitch", byref(pointer), byref(c_size_t()), width, height)
+            return self.freed("Free", pointer, status)
+
+        def cube(**extent):
+            made = Pitched()
+            status = self.sdk("Malloc3D", byref(made), Extent(**extent))
+            return self.freed("Free", c_void_p(made.pointer), status)
+
+        def array(width, height):
+            made = c_void_p()
+            status = self.sdk("MallocArray", byref(made), byref(self.format), width, height, 0)
+            return self.freed("FreeArray", made, status)
+
+        def array_3d(**extent):
+            made = c_void_p()
+            status = self.sdk("Malloc3DArray", byref(made), byref(self.format), Extent(**extent), 0)
+            return self.freed("FreeArray", made, status)
+
+        def registered(size):
+            status = self.sdk("HostRegister", self.host, size, 0)
+            return self.freed("HostUnregister", c_void_p(self.host), status)
+
+        def of_driver(size):
+            pointer = c_size_t()
+            status = self.driver("MemAlloc", byref(pointer), size)
+            if status == "Success":
+                self.must("MemFree", pointer)
             return status
-        finally:
-            assert self.driver("MemUnmap", address, RESERVED) == "Success"
-            assert self.driver("MemRelease", handle) == "Success"
-            assert self.driver("MemAddressFree", address, 2 * RESERVED) == "Success"
 
-    def reserved(self, size: int) -> str:
-        address = c_size_t()
-        status = self.driver("MemAddressReserve", byref(address), size, 0, 0, 0)
-        if status == "Success":
-            assert self.driver("MemAddressFree", address, size) == "Success"
-        return status
+        def pitched_of_driver(width, height):
+            pointer = c_size_t()
+            status = self.driver("MemAllocPitch", byref(pointer), byref(c_size_t()), width, height, 4)
+            if status == "Success":
+                self.must("MemFree", pointer)
+            return status
 
-    def node(self, name: str, *arguments) -> str:
-        return self.sdk(name, byref(c_void_p()), self.graph, None, 0, *arguments)
-
-    def memset_node(self, **fields: int) -> str:
-        usual = {"pitch": PITCH, "width": ROW, "height": ROWS} | fields
-        parameters = Memset(self.device, usual["pitch"], 1, 1, usual["width"], usual["height"])
-        return self.node("GraphAddMemsetNode", byref(parameters))
-
-    def rows(self) -> Iterator[tuple[str, Callable[[int], str], int, list[int]]]:
-        """Yields (function and parameter, the call with that parameter, its usual value, sizes to refuse)."""
-        sdk = self.sdk
-        host, device, other, array = self.host, self.device, self.other, self.array
-        for name in ("Malloc", "MallocHost"):
-            sizes = SIZES if name == "Malloc" else BEYOND
-            release = "Free" if name == "Malloc" else "FreeHost"
-            yield name, lambda n, name=name, release=release: self.new(name, n, release=release), PAGE, sizes
-        yield "HostAlloc", lambda n: self.new("HostAlloc", n, 0, release="FreeHost"), PAGE, BEYOND
-        yield "MallocManaged", lambda n: self.new("MallocManaged", n, 1), PAGE, BEYOND
-        yield "HostRegister", self.registered, PAGE, BEYOND
-        yield "MallocAsync", lambda n: self.new("MallocAsync", n, None), PAGE, SIZES
-        yield "MallocPitch width", lambda n: self.pitched(n, ROWS), ROW, SIZES
-        yield "MallocPitch height", lambda n: self.pitched(ROW, n), ROWS, SIZES
-        for at, name in enumerate(("width", "height", "depth")):
-            for call in (self.cube, self.array_3d):
-                usual = (ROW, ROWS, SLICES)
-                row = lambda n, at=at, call=call, usual=usual: call(*usual[:at], n, *usual[at + 1 :])  # noqa: E731
-                yield f"{call.__name__} {name}", row, usual[at], SIZES
-        fresh = lambda w, h: self.new(  # noqa: E731
-            "MallocArray", byref(self.format), w, h, 0, release="FreeArray"
+        page = {"size": PAGE}
+        yield Case("Malloc", new("Malloc", "Free"), page)
+        yield Case("MallocAsync", new("MallocAsync", "Free", None), page)
+        yield Case("MallocHost", new("MallocHost", "FreeHost"), page, beyond=("size",))
+        yield Case("HostAlloc", new("HostAlloc", "FreeHost", 0), page, beyond=("size",))
+        yield Case("MallocManaged", new("MallocManaged", "Free", 1), page, beyond=("size",))
+        yield Case("HostRegister", registered, page, beyond=("size",))
+        yield Case("MallocPitch", pitched, PLANE)
+        yield Case("Malloc3D", cube, BOX)
+        yield Case("MallocArray", array, PLANE)
+        yield Case("Malloc3DArray", array_3d, BOX)
+        yield Case("MemAdvise", lambda size: self.sdk("MemAdvise", self.managed, size, 1, 0), page)
+        yield Case(
+            "MemPrefetchAsync", lambda size: self.sdk("MemPrefetchAsync", self.managed, size, 0, None), page
         )
-        yield "MallocArray width", lambda n: fresh(n, ROWS), ROW, SIZES
-        yield "MallocArray height", lambda n: fresh(ROW, n), ROWS, SIZES
-        yield "MemAdvise", lambda n: sdk("MemAdvise", self.managed, n, 1, 0), PAGE, SIZES
-        yield "MemPrefetchAsync", lambda n: sdk("MemPrefetchAsync", self.managed, n, 0, None), PAGE, SIZES
+        yield Case("muMemAlloc", of_driver, page)
+        yield Case("muMemAllocPitch", pitched_of_driver, PLANE)
 
-        for asynchronous in (False, True):
-            tail = "Async" if asynchronous else ""
-            call = lambda name, *a, asynchronous=asynchronous: self.enqueue(name, asynchronous, *a)  # noqa: E731
-            for dst, src, kind in (
-                (device, host, HOST_TO_DEVICE),
-                (host, device, DEVICE_TO_HOST),
-                (device, other, DEVICE_TO_DEVICE),
-            ):
-                copy = lambda n, dst=dst, src=src, kind=kind, call=call: call("Memcpy", dst, src, n, kind)  # noqa: E731
-                yield f"Memcpy{tail} kind {kind}", copy, PAGE, SIZES
-                plane = lambda w, h, dp=PITCH, sp=PITCH, dst=dst, src=src, kind=kind, call=call: call(  # noqa: E731
-                    "Memcpy2D", dst, dp, src, sp, w, h, kind
-                )
-                name = f"Memcpy2D{tail} kind {kind}"
-                yield f"{name} width", lambda n, plane=plane: plane(n, ROWS), ROW, SIZES
-                yield f"{name} height", lambda n, plane=plane: plane(ROW, n), ROWS, SIZES
-                for side in ("dp", "sp"):
-                    beyond = BEYOND if (side == "dp") == (kind == DEVICE_TO_HOST) else SIZES
-                    if kind == DEVICE_TO_DEVICE:
-                        beyond = SIZES
-                    yield (
-                        f"{name} {side}",
-                        lambda n, plane=plane, side=side: plane(ROW, ROWS, **{side: n}),
-                        PITCH,
-                        beyond,
-                    )
-                square = lambda n, plane=plane: plane(n, ROWS, n, n)  # noqa: E731
-                yield f"{name} width and pitches", square, ROW, SIZES
-            yield (
-                f"MemcpyPeer{tail}",
-                lambda n, call=call: call("MemcpyPeer", device, 0, other, 0, n),
-                PAGE,
-                SIZES,
-            )
-            yield f"Memset{tail}", lambda n, call=call: call("Memset", device, 1, n), PAGE, SIZES
-            for at, (name, usual) in enumerate((("pitch", PITCH), ("width", ROW), ("height", ROWS))):
-                values = [PITCH, 1, ROW, ROWS]
-                place = (0, 2, 3)[at]
-                fill = (
-                    lambda n, place=place, values=values, call=call: call(  # noqa: E731
-                        "Memset2D", device, *values[:place], n, *values[place + 1 :]
-                    )
-                )
-                yield f"Memset2D{tail} {name}", fill, usual, SIZES
-            for name, usual in (
-                ("width", ROW),
-                ("height", ROWS),
-                ("depth", SLICES),
-                ("pitch", PITCH),
-                ("ysize", ROWS),
-            ):
-                base = {"width": ROW, "height": ROWS, "depth": SLICES, "pitch": PITCH, "ysize": ROWS}
-                yield (
-                    f"Memset3D{tail} {name}",
-                    lambda n, name=name, base=base, a=asynchronous: self.fill_3d(a, **(base | {name: n})),
-                    usual,
-                    SIZES,
-                )
-                if name not in ("pitch", "ysize"):
-                    yield (
-                        f"Memcpy3D{tail} {name}",
-                        lambda n, name=name, base=base, a=asynchronous: self.copy_3d(
-                            a, **({"width": ROW, "height": ROWS, "depth": SLICES} | {name: n})
-                        ),
-                        usual,
-                        SIZES,
-                    )
-            for side in ("src", "dst"):
-                for field, usual in (("x", 0), ("y", 0), ("z", 0), ("pitch", PITCH), ("ysize", ROWS)):
-                    yield (
-                        f"Memcpy3D{tail} {side}_{field}",
-                        lambda n, key=f"{side}_{field}", a=asynchronous: self.copy_3d(
-                            a, width=ROW, height=ROWS, depth=SLICES, **{key: n}
-                        ),
-                        usual,
-                        SIZES,
-                    )
-                for field, usual in (("x", 0), ("y", 0), ("pitch", PITCH)):
-                    key = f"{side}_{field}"
-                    plane = lambda n, key=key, a=asynchronous: self.plane(a, **{key: n})  # noqa: E731
-                    yield f"muMemcpy2D{tail} {key}", plane, usual, SIZES
-                for field, usual in (("x", 0), ("y", 0), ("z", 0), ("pitch", PITCH), ("rows", ROWS)):
-                    key = f"{side}_{field}"
-                    box = lambda n, key=key, a=asynchronous: self.box(a, **{key: n})  # noqa: E731
-                    yield f"muMemcpy3D{tail} {key}", box, usual, SIZES
-            for field, usual in (("width", ROW), ("height", ROWS), ("depth", SLICES)):
-                if field != "depth":
-                    plane = lambda n, field=field, a=asynchronous: self.plane(a, **{field: n})  # noqa: E731
-                    yield f"muMemcpy2D{tail} {field}", plane, usual, SIZES
-                box = lambda n, field=field, a=asynchronous: self.box(a, **{field: n})  # noqa: E731
-                yield f"muMemcpy3D{tail} {field}", box, usual, SIZES
-            for at, (name, usual) in enumerate((("x", 0), ("y", 0), ("width", ROW), ("height", ROWS))):
-                values = [0, 0, ROW, ROWS]
-                into = (
-                    lambda n, at=at, values=values, call=call: call(  # noqa: E731
-                        "Memcpy2DToArray",
-                        array,
-                        *(values[:at] + [n] + values[at + 1 :])[:2],
-                        device,
-                        PITCH,
-                        *(values[:at] + [n] + values[at + 1 :])[2:],
-                        DEVICE_TO_DEVICE,
-                    )
-                )
-                yield f"Memcpy2DToArray{tail} {name}", into, usual, SIZES
-                out = (
-                    lambda n, at=at, values=values, call=call: call(  # noqa: E731
-                        "Memcpy2DFromArray",
-                        device,
-                        PITCH,
-                        array,
-                        *(values[:at] + [n] + values[at + 1 :]),
-                        DEVICE_TO_DEVICE,
-                    )
-                )
-                yield f"Memcpy2DFromArray{tail} {name}", out, usual, SIZES
-            for name in ("bytes", "offset"):
-                pick = lambda n, name=name: (n, 0) if name == "bytes" else (PAGE, n)  # noqa: E731
-                usual = PAGE if name == "bytes" else 0
-                yield (
-                    f"MemcpyToSymbol{tail} {name}",
-                    lambda n, pick=pick, call=call: call(
-                        "MemcpyToSymbol", self.symbol, host, *pick(n), HOST_TO_DEVICE
+    def virtual_memory(self) -> Iterator[Case]:
+        def create(size):
+            handle = ctypes.c_ulonglong()
+            status = self.driver("MemCreate", byref(handle), size, byref(self.physical), 0)
+            if status == "Success":
+                self.must("MemRelease", handle)
+            return status
+
+        def reserve(size):
+            address = c_size_t()
+            status = self.driver("MemAddressReserve", byref(address), size, 0, 0, 0)
+            if status == "Success":
+                self.must("MemAddressFree", address, size)
+            return status
+
+        def with_mapping(name):
+            def call(size):
+                address, handle = c_size_t(), ctypes.c_ulonglong()
+                self.must("MemAddressReserve", byref(address), 2 * RESERVED, 0, 0, 0)
+                self.must("MemCreate", byref(handle), RESERVED, byref(self.physical), 0)
+                mapping = (address, RESERVED, 0, handle, 0)
+                if name != "MemMap":
+                    self.must("MemMap", *mapping)
+                status = {
+                    "MemMap": lambda: self.driver("MemMap", address, size, 0, handle, 0),
+                    "MemUnmap": lambda: self.driver("MemUnmap", address, size),
+                    "MemSetAccess": lambda: self.driver(
+                        "MemSetAccess", address, size, byref(Access(1, 0, 3)), 1
                     ),
-                    usual,
-                    SIZES,
-                )
-                yield (
-                    f"MemcpyFromSymbol{tail} {name}",
-                    lambda n, pick=pick, call=call: call(
-                        "MemcpyFromSymbol", host, self.symbol, *pick(n), DEVICE_TO_HOST
-                    ),
-                    usual,
-                    SIZES,
-                )
-            stream = (None,) if asynchronous else ()
-            for name, operands in (
-                ("HtoD", (device, host)),
-                ("DtoH", (host, device)),
-                ("DtoD", (device, other)),
-            ):
-                yield (
-                    f"muMemcpy{name}{tail}",
-                    lambda n, name=f"Memcpy{name}{tail}", operands=operands, stream=stream: self.driver(
-                        name, *operands, n, *stream
-                    ),
-                    PAGE,
-                    SIZES,
-                )
-            for element in ("D8", "D32"):
-                yield (
-                    f"muMemset{element}{tail}",
-                    lambda n, name=f"Memset{element}{tail}", stream=stream: self.driver(
-                        name, device, 1, n, *stream
-                    ),
-                    ROW,
-                    SIZES,
-                )
-        for name, at in (("bytes", 2), ("x", 0), ("y", 1)):
-            values = [0, 0, ROW]
-            place = lambda n, at=at, values=values: values[:at] + [n] + values[at + 1 :]  # noqa: E731
-            yield (
-                f"MemcpyToArray {name}",
-                lambda n, place=place: sdk(
-                    "MemcpyToArray", array, *place(n)[:2], device, place(n)[2], DEVICE_TO_DEVICE
-                ),
-                values[at],
-                SIZES,
-            )
-            yield (
-                f"MemcpyFromArray {name}",
-                lambda n, place=place: sdk("MemcpyFromArray", device, array, *place(n), DEVICE_TO_DEVICE),
-                values[at],
-                SIZES,
-            )
-        second = sdk.make("MallocArray", byref(self.format), PITCH, ROWS, 0)
-        for at, usual in enumerate((0, 0, 0, 0, ROW, ROWS)):
-            values = [0, 0, 0, 0, ROW, ROWS]
-            place = lambda n, at=at, values=values: values[:at] + [n] + values[at + 1 :]  # noqa: E731
-            yield (
-                f"Memcpy2DArrayToArray {at}",
-                lambda n, place=place: sdk(
-                    "Memcpy2DArrayToArray",
-                    second,
-                    *place(n)[:2],
-                    array,
-                    *place(n)[2:],
-                    DEVICE_TO_DEVICE,
-                ),
-                usual,
-                SIZES,
-            )
-        yield (
-            "GraphAddMemcpyNode1D",
-            lambda n: self.node("GraphAddMemcpyNode1D", device, other, n, DEVICE_TO_DEVICE),
-            PAGE,
-            SIZES,
-        )
-        for name, usual in (("width", ROW), ("height", ROWS), ("pitch", PITCH)):
-            yield (
-                f"GraphAddMemsetNode {name}",
-                lambda n, name=name: self.memset_node(**{name: n}),
-                usual,
-                SIZES,
-            )
-        for name, usual in (("width", ROW), ("height", ROWS), ("depth", SLICES)):
-            yield (
-                f"GraphAddMemcpyNode {name}",
-                lambda n, name=name: self.node(
-                    "GraphAddMemcpyNode",
-                    byref(
-                        self.parameters_3d(**({"width": ROW, "height": ROWS, "depth": SLICES} | {name: n}))
-                    ),
-                ),
-                usual,
-                SIZES,
-            )
-        yield "muMemAlloc", self.driver_memory, PAGE, SIZES
-        yield "muMemAllocPitch width", lambda n: self.driver_pitched(n, ROWS), ROW, SIZES
-        yield "muMemAllocPitch height", lambda n: self.driver_pitched(ROW, n), ROWS, SIZES
-        yield (
-            "muMemCreate",
-            self.physical_memory,
-            RESERVED,
-            SIZES + [n // RESERVED * RESERVED for n in BEYOND],
-        )
-        yield "muMemAddressReserve", self.reserved, RESERVED, [n // RESERVED * RESERVED for n in BEYOND]
+                }[name]()
+                self.driver("MemUnmap", address, RESERVED)  # fails if there is no mapping
+                self.must("MemRelease", handle)
+                self.must("MemAddressFree", address, 2 * RESERVED)
+                return status
+
+            return call
+
+        reserved = {"size": RESERVED}
+        yield Case("muMemCreate", create, reserved, sizes=SIZES + WHOLE_PAGES)
+        yield Case("muMemAddressReserve", reserve, reserved, sizes=WHOLE_PAGES)
         for name in ("MemMap", "MemSetAccess", "MemUnmap"):
-            yield (
-                f"mu{name}",
-                lambda n, name=name: self.mapped(name, n),
-                RESERVED,
-                SIZES + [n // RESERVED * RESERVED for n in SIZES],
-            )
+            yield Case(f"mu{name}", with_mapping(name), reserved, sizes=SIZES + WHOLE_PAGES)
 
-    def driver_memory(self, size: int) -> str:
-        address = c_size_t()
-        status = self.driver("MemAlloc", byref(address), size)
-        if status == "Success":
-            assert self.driver("MemFree", address) == "Success"
-        return status
+    # ---- copies and fills
 
-    def driver_pitched(self, width: int, height: int) -> str:
-        address = c_size_t()
-        status = self.driver("MemAllocPitch", byref(address), byref(c_size_t()), width, height, 4)
-        if status == "Success":
-            assert self.driver("MemFree", address) == "Success"
-        return status
+    def linear(self, asynchronous: bool) -> Iterator[Case]:
+        tail = "Async" if asynchronous else ""
+        page = {"size": PAGE}
+        directions = (
+            ("HtoD", self.device, self.host, HOST_TO_DEVICE),
+            ("DtoH", self.host, self.device, DEVICE_TO_HOST),
+            ("DtoD", self.device, self.other, DEVICE_TO_DEVICE),
+        )
+        for name, dst, src, kind in directions:
+
+            def copy(size, dst=dst, src=src, kind=kind):
+                return self.enqueue("Memcpy", asynchronous, dst, src, size, kind)
+
+            def copy_by_driver(size, name=name, dst=dst, src=src):
+                return self.drive(f"Memcpy{name}", asynchronous, dst, src, size)
+
+            yield Case(f"Memcpy{tail} {name}", copy, page)
+            yield Case(f"muMemcpy{name}{tail}", copy_by_driver, page)
+
+        def between(size):
+            return self.enqueue("MemcpyPeer", asynchronous, self.device, 0, self.other, 0, size)
+
+        def fill(size):
+            return self.enqueue("Memset", asynchronous, self.device, 1, size)
+
+        def to_symbol(size, offset):
+            place = (self.symbol, self.host, size, offset, HOST_TO_DEVICE)
+            return self.enqueue("MemcpyToSymbol", asynchronous, *place)
+
+        def from_symbol(size, offset):
+            place = (self.host, self.symbol, size, offset, DEVICE_TO_HOST)
+            return self.enqueue("MemcpyFromSymbol", asynchronous, *place)
+
+        yield Case(f"MemcpyPeer{tail}", between, page)
+        yield Case(f"Memset{tail}", fill, page)
+        yield Case(f"MemcpyToSymbol{tail}", to_symbol, {"size": PAGE, "offset": 0})
+        yield Case(f"MemcpyFromSymbol{tail}", from_symbol, {"size": PAGE, "offset": 0})
+        for element in ("D8", "D32"):
+
+            def fill_by_driver(count, element=element):
+                return self.drive(f"Memset{element}", asynchronous, self.device, 1, count)
+
+            yield Case(f"muMemset{element}{tail}", fill_by_driver, {"count": ROW})
+
+    def planes(self, asynchronous: bool) -> Iterator[Case]:
+        tail = "Async" if asynchronous else ""
+        directions = (
+            (self.device, self.host, HOST_TO_DEVICE, ("src_pitch",)),
+            (self.host, self.device, DEVICE_TO_HOST, ("dst_pitch",)),
+            (self.device, self.other, DEVICE_TO_DEVICE, ()),
+        )
+        for dst, src, kind, of_host in directions:
+
+            def copy(width, height, dst_pitch, src_pitch, dst=dst, src=src, kind=kind):
+                place = (dst, dst_pitch, src, src_pitch, width, height, kind)
+                return self.enqueue("Memcpy2D", asynchronous, *place)
+
+            def square(width, copy=copy):
+                return copy(width, ROWS, width, width)
+
+            pitches = {"dst_pitch": PITCH, "src_pitch": PITCH}
+            yield Case(f"Memcpy2D{tail} kind {kind}", copy, PLANE | pitches, beyond=of_host)
+            yield Case(f"Memcpy2D{tail} kind {kind} dense", square, {"width": ROW})
+
+        def fill(pitch, width, height):
+            return self.enqueue("Memset2D", asynchronous, self.device, pitch, 1, width, height)
+
+        def copy_by_driver(**fields):
+            plane = Plane(src_type=2, dst_type=2, src_device=self.other, dst_device=self.device, **fields)
+            return self.drive("Memcpy2D", asynchronous, byref(plane))
+
+        places = {f"{side}_{axis}": 0 for side in ("src", "dst") for axis in "xy"}
+        yield Case(f"Memset2D{tail}", fill, PLANE | {"pitch": PITCH})
+        yield Case(f"muMemcpy2D{tail}", copy_by_driver, PLANE | places | pitches)
+
+    def box_parameters(
+        self, width, height, depth, src_pitch, dst_pitch, src_rows, dst_rows, **places
+    ) -> Copy3D:
+        return Copy3D(
+            src=Pitched(self.other, src_pitch, ROW, src_rows),
+            dst=Pitched(self.device, dst_pitch, ROW, dst_rows),
+            extent=Extent(width, height, depth),
+            kind=DEVICE_TO_DEVICE,
+            **places,
+        )
+
+    def boxes(self, asynchronous: bool) -> Iterator[Case]:
+        tail = "Async" if asynchronous else ""
+
+        def copy(**fields):
+            return self.enqueue("Memcpy3D", asynchronous, byref(self.box_parameters(**fields)))
+
+        def fill(pitch, rows, **extent):
+            memory = Pitched(self.device, pitch, ROW, rows)
+            return self.enqueue("Memset3D", asynchronous, memory, 7, Extent(**extent))
+
+        def copy_by_driver(**fields):
+            box = Box(src_type=2, dst_type=2, src_device=self.other, dst_device=self.device, **fields)
+            return self.drive("Memcpy3D", asynchronous, byref(box))
+
+        yield Case(f"Memcpy3D{tail}", copy, SPACE)
+        yield Case(f"Memset3D{tail}", fill, BOX | {"pitch": PITCH, "rows": ROWS})
+        yield Case(f"muMemcpy3D{tail}", copy_by_driver, SPACE)
+
+    def nodes(self) -> Iterator[Case]:
+        def node(name, *arguments):
+            return self.sdk(f"GraphAdd{name}Node", byref(c_void_p()), self.graph, None, 0, *arguments)
+
+        def copy(size):
+            arguments = (self.graph, None, 0, self.device, self.other, size, DEVICE_TO_DEVICE)
+            return self.sdk("GraphAddMemcpyNode1D", byref(c_void_p()), *arguments)
+
+        def fill(pitch, width, height):
+            return node("Memset", byref(Memset(self.device, pitch, 1, 1, width, height)))
+
+        def box(**fields):
+            return node("Memcpy", byref(self.box_parameters(**fields)))
+
+        yield Case("GraphAddMemcpyNode1D", copy, {"size": PAGE})
+        yield Case("GraphAddMemsetNode", fill, PLANE | {"pitch": PITCH})
+        yield Case("GraphAddMemcpyNode", box, SPACE)
+
+    # ---- arrays
+
+    def of_arrays(self, asynchronous: bool) -> Iterator[Case]:
+        tail = "Async" if asynchronous else ""
+
+        def into(x, y, width, height):
+            place = (self.arrays[0], x, y, self.device, PITCH, width, height, DEVICE_TO_DEVICE)
+            return self.enqueue("Memcpy2DToArray", asynchronous, *place)
+
+        def out_of(x, y, width, height):
+            place = (self.device, PITCH, self.arrays[0], x, y, width, height, DEVICE_TO_DEVICE)
+            return self.enqueue("Memcpy2DFromArray", asynchronous, *place)
+
+        yield Case(f"Memcpy2DToArray{tail}", into, PLANE | {"x": 0, "y": 0})
+        yield Case(f"Memcpy2DFromArray{tail}", out_of, PLANE | {"x": 0, "y": 0})
+
+    def pieces_of_arrays(self) -> Iterator[Case]:
+        first, second = self.arrays
+
+        def into(x, y, size):
+            return self.sdk("MemcpyToArray", first, x, y, self.device, size, DEVICE_TO_DEVICE)
+
+        def out_of(x, y, size):
+            return self.sdk("MemcpyFromArray", self.device, first, x, y, size, DEVICE_TO_DEVICE)
+
+        def between(dst_x, dst_y, src_x, src_y, width, height):
+            place = (second, dst_x, dst_y, first, src_x, src_y, width, height, DEVICE_TO_DEVICE)
+            return self.sdk("Memcpy2DArrayToArray", *place)
+
+        yield Case("MemcpyToArray", into, {"x": 0, "y": 0, "size": ROW})
+        yield Case("MemcpyFromArray", out_of, {"x": 0, "y": 0, "size": ROW})
+        places = {f"{side}_{axis}": 0 for side in ("src", "dst") for axis in "xy"}
+        yield Case("Memcpy2DArrayToArray", between, PLANE | places)
 
 
 def main() -> None:
     sdk = Sdk(*sys.argv[1:3])
-    calls = Calls(sdk)
-    rows = list(calls.rows())
+    cases = list(Calls(sdk).cases())
     sdk.must("DeviceSynchronize")
-    used = sdk.runtime.musaEmulatorLiveAllocations(0)
-    accepted, refused, count = [], [], 0
-    for name, call, usual, sizes in rows:
-        if call(usual) != "Success":
-            refused.append(f"{name}({usual}): {call(usual)}")
-        for size in sizes:
-            count += 1
-            status = call(size)
-            if status == "Success":
-                accepted.append(f"{name}({size:#x})")
+    before = sdk.runtime.musaEmulatorLiveAllocations(0)
+    refused = [case.name for case in cases if case.call(**case.usual) != "Success"]
+    answers = [answer for case in cases for answer in case.sweep()]
     sdk.must("DeviceSynchronize")
-    left = sdk.runtime.musaEmulatorLiveAllocations(0) - used
-    print(
-        json.dumps(
-            {"rows": len(rows), "calls": count, "accepted": accepted, "refused": refused, "left": left}
-        )
-    )
+    result = {
+        "functions": len(cases),
+        "parameters": sum(len(case.usual) for case in cases),
+        "calls": len(answers),
+        "accepted": [call for call, status in answers if status == "Success"],
+        "refused": refused,
+        "left": sdk.runtime.musaEmulatorLiveAllocations(0) - before,
+    }
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

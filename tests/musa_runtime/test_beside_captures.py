@@ -135,9 +135,9 @@ def test_a_random_operator_beside_a_capture_raises_and_leaves_the_graphs_numbers
     other = musa.Stream()
 
     def on_another_thread():
-        with musa.stream(other) if stream == "side" else contextlib.nullcontext():
-            with pytest.raises(RuntimeError, match=OUTSIDE):
-                draw()
+        current = musa.stream(other) if stream == "side" else contextlib.nullcontext()
+        with current, pytest.raises(RuntimeError, match=OUTSIDE):
+            draw()
 
     with ThreadPoolExecutor(1) as pool:
         beside = captured_draws(musa, lambda: pool.submit(on_another_thread).result())
@@ -191,7 +191,7 @@ def test_a_generator_of_another_capture_is_refused(two_devices):
     musa.synchronize(1)
     # Operators on the host are refused because they are on another device than the second graph.
     refused = pytest.raises(
-        RuntimeError, match="not registered with the graph|the graph is captured on musa:1"
+        RuntimeError, match=r"not registered with the graph|the graph is captured on musa:1"
     )
     try:
         with musa.stream(outer):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every function of the extension that takes a device index refuses an int that is none, instead of narrowing it
-to another device."""
+"""Every function of the extension that takes a device index refuses an int that is none, instead of narrowing
+it to another device."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_python_function_refuses_it_too(musa):
     for function in (musa.set_device, musa.synchronize, musa.current_stream, musa.mem_get_info):
         for wrong in WRONG:
             if wrong > 0:  # a negative index is the current device
-                with pytest.raises((RuntimeError, ValueError), match="out of range|Invalid device"):
+                with pytest.raises((RuntimeError, ValueError), match=r"out of range|Invalid device"):
                     function(wrong)
     assert torch.musa.current_device() == 0
 

@@ -678,3 +678,33 @@ def test_a_thousand_messages_leak_nothing(peer, musa, emulator):
 
 def _sum_all(tensors):
     return float(sum(tensor.sum().item() for tensor in tensors))
+
+
+def test_a_thread_without_a_stream_waits_for_the_programs_own_streams(musa):
+    # As the thread of a queue does. The program's stream is the only one besides the default stream.
+    alive = run_code(
+        """
+        import ctypes, threading, torch
+        import torch.multiprocessing
+        from multiprocessing.reduction import ForkingPickler
+        from tests.harness.emulator import loaded_sdk
+
+        x = torch.zeros(4, device="musa")
+        ForkingPickler.dumps(torch.zeros(4, device="musa"))
+        torch.musa.synchronize()
+        sdk, handle, opened = loaded_sdk(), ctypes.c_void_p(), threading.Event()
+        assert sdk.musaStreamCreate(ctypes.byref(handle)) == 0
+        gate = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: opened.wait())
+        assert sdk.musaLaunchHostFunc(handle, gate, None) == 0
+        with torch.musa.stream(torch.musa.ExternalStream(handle.value)):
+            pass
+        thread = threading.Thread(target=ForkingPickler.dumps, args=(x,))
+        thread.start()
+        thread.join(0.5)
+        print(thread.is_alive())
+        opened.set()
+        thread.join()
+        """,
+        MUSA_EMULATOR_MODE="async",
+    )
+    assert alive == "True\n"

@@ -74,7 +74,8 @@ inline const char* meaning_of(dnn::Status status) {
       return "Likely cause: the device is out of memory. Free tensors, or use smaller batches; "
              "torch.musa.memory_summary() says what is in use.";
     case dnn::Status::EXECUTION_FAILED:
-      return "Likely cause: an earlier kernel failed and the device is lost. Run again with MUSA_LAUNCH_BLOCKING=1 to see "
+      return "Likely causes: the current stream belongs to a graph capture that has failed, perhaps because of a call of "
+             "another thread; an earlier kernel failed and the device is lost. Run again with MUSA_LAUNCH_BLOCKING=1 to see "
              "which, and restart the process.";
     case dnn::Status::NOT_INITIALIZED:
       return "Likely cause: the driver or the device is not available. `python -m torch_musa doctor` says more.";

@@ -39,7 +39,8 @@ def is_current_stream_capturing() -> bool:
 
 def _check_capturable(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
     # Optimizers without the option, such as SGD, keep no state on the host.
-    if torch.compiler.is_compiling() or all(group.get("capturable", True) for group in optimizer.param_groups):
+    groups = optimizer.param_groups
+    if torch.compiler.is_compiling() or all(group.get("capturable", True) for group in groups):
         return
     if is_current_stream_capturing():
         name = type(optimizer).__name__

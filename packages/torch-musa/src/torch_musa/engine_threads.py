@@ -21,7 +21,11 @@ _NAME_PREFIX = "pt_autograd"
 
 def _running() -> bool:
     """Whether an engine thread is about to take the GIL or holds it."""
-    for task in os.listdir(_TASKS):
+    try:
+        tasks = os.listdir(_TASKS)
+    except OSError:
+        return False  # no file descriptor is left
+    for task in tasks:
         try:
             with open(f"{_TASKS}/{task}/stat", encoding="utf-8") as file:
                 stat = file.read()

@@ -176,7 +176,9 @@ std::pair<uint64_t, uint64_t> MUSAGeneratorImpl::philox_engine_inputs(uint64_t i
 }
 
 void MUSAGeneratorImpl::capture_prologue(unsigned long long capture_id, int64_t* seed, int64_t* offset) {
-  check_not_capturing("begin a second capture");
+  TORCH_CHECK(
+      !state_->capturing(), "Two graphs that use one generator cannot be captured at a time; every graph of ", device_,
+      " uses its default generator.\nFix: capture one graph after the other.");
   TORCH_INTERNAL_ASSERT(capture_id != 0 && seed != nullptr && offset != nullptr);
   state_->capture_id = capture_id;
   state_->seed_extragraph = seed;

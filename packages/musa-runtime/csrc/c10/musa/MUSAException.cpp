@@ -29,8 +29,11 @@ const char* advice(musaError_t error) {
     case musaErrorStreamCaptureUnsupported:
     case musaErrorStreamCaptureInvalidated:
     case musaErrorStreamCaptureImplicit:
-      return "\nThe current stream is being captured into a graph and this operation must wait for the device, which a "
-             "graph cannot record. Fix: move the operation out of the capture.";
+      return "\nLikely causes, in order: the current stream is being captured into a graph and this operation must wait for "
+             "the device, which a graph cannot record; another thread captures a graph at the same time, and this operation "
+             "affects the whole device, as the start of torch.musa.graph does."
+             "\nFix: move the operation out of the capture; capture one graph after the other, and use "
+             "capture_error_mode='thread_local' beside threads that wait for the device.";
     case musaErrorStreamCaptureUnjoined:
       return "\nWork that a side stream does in the graph does not lead back to the stream that is captured. Fix: before "
              "the capture ends, let that stream wait: capture_stream.wait_stream(side_stream).";

@@ -261,6 +261,15 @@ std::shared_ptr<ExportedSegment> export_segment(void* data) {
         "allocator that takes memory from elsewhere than musaMalloc.\n"
         "Fix: set PYTORCH_ALLOC_CONF=expandable_segments:False, or send a copy on the CPU: tensor.cpu()."));
   }
+  if (error == musaErrorMemoryAllocation) {
+    C10_MUSA_CLEAR_ERROR();
+    refuse(c10::str(
+        "the SDK could not make this musa tensor's memory available to other processes: musaIpcGetMemHandle: ",
+        musaGetErrorString(error),
+        ".\nLikely causes: a limit of this process on the size of files or on their number; the host or the device has no "
+        "memory left.\n"
+        "Fix: raise the limits with: ulimit -f unlimited -n 65536; or send a copy on the CPU: tensor.cpu()."));
+  }
   if (error != musaSuccess) {
     throw_musa_error(error, "musaIpcGetMemHandle(&segment->handle, base)", __func__, __FILE__, __LINE__);
   }

@@ -44,12 +44,13 @@ DeviceIndex MUSAGuardImpl::deviceCount() const noexcept {
 }
 
 DeviceCapability MUSAGuardImpl::getDeviceCapability(Device /*device*/) const {
-  // The dtypes that support computation. torch's default adds those that can only be stored: float8, the unsigned integers
-  // above uint8, quantized and sub-byte types.
+  // The dtypes that support arithmetic. torch's default adds those that can only be stored and converted: float8, quantized
+  // and sub-byte types.
   DeviceCapability result;
   result.capability_data.capability_bits = 0;
   auto& types = result.capability_data.supported_scalar_types;
   types.has_Bool = types.has_Byte = types.has_Char = types.has_Short = types.has_Int = types.has_Long = 1;
+  types.has_UInt16 = types.has_UInt32 = types.has_UInt64 = 1;
   types.has_Half = types.has_BFloat16 = types.has_Float = types.has_Double = 1;
   types.has_ComplexHalf = types.has_ComplexFloat = types.has_ComplexDouble = 1;
   return result;
