@@ -161,8 +161,10 @@ MISMATCHES = {
 @pytest.mark.once
 @pytest.mark.parametrize("mismatch", MISMATCHES)
 def test_ranks_that_call_different_things(folder, mismatch):
+    """MCCL detects it, so the ranks raise long before the timeout."""
     call, other = MISMATCHES[mismatch]
-    for ended in run(step(call), folder):
+    longer = "dist.group.WORLD.set_timeout(datetime.timedelta(hours=1))\n"
+    for ended in run(longer + step(call), folder):
         text = told(ended)
         assert re.search(other, text), text
         assert re.search(r"rank 0: last called .*\n  rank 1: last called ", text), text
@@ -173,6 +175,26 @@ def test_ranks_that_call_different_things(folder, mismatch):
     )
     assert first != second
     trace(folder)
+
+
+def test_the_error_is_raised_before_the_record_is_written(folder):
+    """Resolving the stacks of a record takes seconds. Here the writer waits until the program reads its file."""
+    code = """
+record = os.environ["TORCH_FR_DUMP_TEMP_FILE"] + str(rank)
+if rank == 1:
+    stall()
+os.mkfifo(record)
+signal.alarm(60)
+dist.all_reduce(x)
+try:
+    torch.musa.synchronize()
+except dist.DistBackendError:
+    entries = __import__("pickle").load(open(record, "rb"))["entries"]
+    print([entry["state"] == "completed" for entry in entries])
+tell()
+"""
+    ended = run(code, folder)[0]
+    assert (ended.status, ended.out) == (0, "[True, False]\n"), ended.err
 
 
 @pytest.mark.once

@@ -163,21 +163,34 @@ def test_groups_that_are_bound_to_a_device(tmp_path):
         start(", device_id=device")
         + """
 world = dist.group.WORLD._get_backend(device)
-assert world.comm_split_count() == 1  # before any call
+assert world.communicator_count() == 1  # before any call
 if rank < 2:  # two of four, on the group's communicator
     other = 1 - rank
     dist.send(x, other) if rank == 0 else dist.recv(x, other)
-assert world.comm_split_count() == 1
+assert world.communicator_count() == 1
+assert world.comm_split_count() == 0
 half = dist.split_group(split_ranks=[[0, 1], [2, 3]], group_desc="half")
 assert half.size() == 2 and half.group_desc == "half"
 y = torch.full((3,), float(rank), device=device)
 dist.all_reduce(y, group=half)
 assert (y == (1 if rank < 2 else 5)).all()
+assert world.comm_split_count() == 1
+inner = dist.new_group([1, 2])  # ranks 0 and 3 are outside
+if rank in (1, 2):
+    dist.all_reduce(y, group=inner)
+    assert (y == 6).all()
 if rank != 3:
     smaller = dist.shrink_group([3])
     z = torch.ones(3, device=device)
     dist.all_reduce(z, group=smaller)
     assert (z == 3).all() and smaller.size() == 3
+# Again from the same group, with a rank that took no part before: torch replaces the default group, so by hand.
+options = world.options
+if rank != 2:
+    again = world.shrink([2], 0, options)
+    z = torch.ones(3, device=device)
+    again.allreduce([z]).wait()
+    assert (z == 3).all()
 """
     )
     run(code, tmp_path, 4)

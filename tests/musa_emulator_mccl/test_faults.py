@@ -9,6 +9,8 @@ import pytest
 from tests.harness.parts import sample
 from tests.musa_emulator_mccl.processes import outputs_of, run_ranks
 
+INVALID_USAGE, REMOTE = 5, 6  # as in binding.py, which loads the library
+
 pytestmark = pytest.mark.once
 
 MODES = sample(("async", "inline", "lazy"), 3)
@@ -80,19 +82,23 @@ MISMATCHES = {
 
 @pytest.mark.parametrize("what", MISMATCHES)
 def test_mismatched_calls_are_named_and_wait_for_an_abort(tmp_path, what):
+    """A rank that finds the difference has an asynchronous error at once; the other one when its peer aborts."""
     call, named = MISMATCHES[what]
     code = f"""
         comm, stream, x = join(), make_stream(), Buffer(torch.ones(100))
         fine(mccl.{call})
-        time.sleep(1)
-        print(finished(stream))
+        wait_until(lambda: async_error(comm) != SUCCESS)
+        print(finished(stream), async_error(comm))
         fine(mccl.mcclCommAbort(comm))
         ok(rt.musaStreamSynchronize(stream))
         print("ended")
     """
     ended = run_ranks(code, tmp_path)
-    assert [one.status for one in ended] == [0, 0]
-    assert [one.out.split() for one in ended] == [["False", "ended"]] * 2
+    assert [one.status for one in ended] == [0, 0], "".join(one.err for one in ended)
+    seen = [one.out.split() for one in ended]
+    assert [[one[0], one[2]] for one in seen] == [["False", "ended"]] * 2
+    errors = {int(one[1]) for one in seen}
+    assert INVALID_USAGE in errors and errors <= {INVALID_USAGE, REMOTE}, errors
     told = "".join(one.err for one in ended)
     assert named in told and "does not end before mcclCommAbort" in told
 

@@ -106,6 +106,17 @@ def test_other_addresses_are_used_if_there_is_no_better_one(chosen):
     assert result == 2 and "no network interface that is up" in log
 
 
+# What ranks send to each other after connecting: the secret of the id, and the two ranks.
+PROVE = """
+    import hashlib
+    secret, message = f"{int.from_bytes(raw[80:88], sys.byteorder):016x}", torch.empty(40, dtype=torch.uint8)
+    receives = gloo.recv([message], 1, (1 << 30) + 1)
+    proof = hashlib.sha1(f"{secret} 0 1".encode()).hexdigest().encode()
+    gloo.send([torch.frombuffer(bytearray(proof), dtype=torch.uint8)], 1, (1 << 30) + 1).wait()
+    receives.wait()
+    assert bytes(message.tolist()).decode() == hashlib.sha1(f"{secret} 1 0".encode()).hexdigest()
+"""
+
 # Rank 0 is a program that speaks the protocol of the store and Gloo, and sends an arbitrary text in place of
 # the name of its page.
 HOSTILE = """
@@ -157,6 +168,7 @@ for name in CASES:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     space = f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
     store.set("ledger", f"{host}\\n{space}\\n{texts[name]}")
+    PROVE
     gloo.barrier().wait()
     assert (folder / "file").read_bytes() == b"precious" * 4096
     wait_until(lambda: bare.add(f"{int.from_bytes(raw[72:80], sys.byteorder):016x}/left", 0) == 1)
@@ -180,7 +192,7 @@ REASONS = {
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory) -> dict[str, tuple[int, str]]:
-    code = f"import sys\nCASES = {list(REASONS)}\n" + HOSTILE
+    code = f"import sys\nCASES = {list(REASONS)}\n" + HOSTILE.replace("    PROVE\n", PROVE)
     ended = run_ranks(code, tmp_path_factory.mktemp("hostile"), MCCL_DEBUG="INFO")
     assert [one.status for one in ended] == [0, 0], "\n".join(one.err for one in ended)
     cases = re.findall(r"^# (.*)\n([\s\S]*?)^(\d+)$", ended[1].err, re.MULTILINE)
@@ -196,3 +208,66 @@ def test_a_page_that_is_no_ledger_is_not_opened(hostile, case):
 def test_ranks_of_one_host_share_a_page(tmp_path):
     for ended in run_ranks("join()", tmp_path, MCCL_DEBUG="INFO"):
         assert ended.status == 0 and "is ready" in ended.err and "shares no page" not in ended.err, ended.err
+
+
+# Rank 0 knows the store, but not the id: it sends a wrong proof.
+STRANGER = """
+import datetime, sys
+import torch.distributed as dist
+ok(rt.musaSetDevice(RANK))
+unique = unique_id()
+if RANK == 1:
+    comm = ctypes.c_void_p()
+    print(mccl.mcclCommInitRank(ctypes.byref(comm), 2, unique, 1))
+    Path(os.environ["MCCL_TEST_FOLDER"], "ended").touch()
+    sys.exit()
+raw = bytes(unique)
+address, port = raw[21:67].split(b"\\0")[0].decode(), int.from_bytes(raw[68:70], sys.byteorder)
+store = dist.PrefixStore("mccl", dist.TCPStore(address, port, None, False, wait_for_workers=False))
+ranks, host, *where, device, process = store.get("rank1").decode().split("\\n")
+store.set("rank0", "\\n".join([ranks, host, *where, "0", str(os.getpid())]))
+gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), 0, 2, datetime.timedelta(seconds=60))
+receives = gloo.recv([torch.zeros(40, dtype=torch.uint8)], 1, (1 << 30) + 1)
+gloo.send([torch.zeros(40, dtype=torch.uint8)], 1, (1 << 30) + 1).wait()
+receives.wait()
+wait_until(Path(os.environ["MCCL_TEST_FOLDER"], "ended").exists)
+"""
+
+
+def test_a_stranger_is_not_taken_for_a_rank(tmp_path):
+    ended = run_ranks(STRANGER, tmp_path)
+    assert [one.status for one in ended] == [0, 0], "\n".join(one.err for one in ended)
+    assert ended[1].out.split() == ["2"]
+    assert "a process that is not of this communicator has connected in place of rank 0" in ended[1].err
+
+
+# The addresses on which this process listens, by the inodes of its sockets.
+LISTENERS = """
+def listening():
+    own = set()
+    for descriptor in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            own.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+    found = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
+                found.append(fields[1].partition(":")[0])
+    return found
+"""
+LOOPBACK = {"0100007F", "00000000000000000000000001000000"}  # 127.0.0.1 and ::1, as the tables write them
+
+
+def test_ranks_of_one_host_listen_on_loopback_only(tmp_path):
+    code = "import contextlib, sys\n" + LISTENERS + "comm = join()\nprint(*listening())"
+    for ended in run_ranks(code, tmp_path, 3):
+        assert ended.status == 0, ended.err
+        assert ended.out.split() and set(ended.out.split()) <= LOOPBACK, ended.out
+
+
+def test_a_listener_on_the_network_would_be_seen(tmp_path):
+    code = "import contextlib, socket, sys\n" + LISTENERS
+    code += "server = socket.create_server(('0.0.0.0', 0))\nprint(*listening())"
+    (ended,) = run_ranks(code, tmp_path, 1)
+    assert not set(ended.out.split()) <= LOOPBACK, ended.out

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // The collectives that MCCL provides itself.
+#include <ATen/Context.h>
 #include <ATen/ops/zeros.h>
 #include <c10/musa/MUSAFunctions.h>
 
@@ -72,16 +73,25 @@ void check_whole(const char* call, const at::Tensor& whole, const at::Tensor& pa
 }
 
 // Returns the device that a barrier runs on: the one the caller passes, else the one the group is bound to, else the
-// one it has used before.
+// one it has used before, else the current device if the process has used it, else the one whose index is the global
+// rank modulo the number of devices. torch passes a device without an index if its caller passes none.
 c10::Device device_of_barrier(
-    const BarrierOptions& options, std::optional<c10::Device> bound, std::optional<c10::Device> used) {
-  if (options.device.has_value()) {
+    const BarrierOptions& options, std::optional<c10::Device> bound, std::optional<c10::Device> used, int global_rank) {
+  if (options.device.has_value() && options.device->has_index()) {
     return *options.device;
   }
   if (!options.device_ids.empty()) {
     return {c10::kPrivateUse1, static_cast<c10::DeviceIndex>(options.device_ids.front())};
   }
-  return bound.has_value() ? *bound : used.value_or(c10::Device(c10::kPrivateUse1, c10::musa::current_device()));
+  if (bound.has_value() || used.has_value()) {
+    return bound.has_value() ? *bound : *used;
+  }
+  // In a process that has chosen no device, the current one is device 0 on every rank.
+  const c10::DeviceIndex current = c10::musa::current_device();
+  const bool chosen = at::globalContext().getAcceleratorHooksInterface(c10::kPrivateUse1).hasPrimaryContext(current);
+  return {
+      c10::kPrivateUse1,
+      chosen ? current : static_cast<c10::DeviceIndex>(global_rank % c10::musa::device_count_ensure_non_zero())};
 }
 
 } // namespace
@@ -286,10 +296,8 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter_tensor_coalesced(
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::barrier(const BarrierOptions& options) {
-  c10::Device device = device_of_barrier(options, getBoundDeviceId(), communicators->device());
-  if (!device.has_index()) {
-    device.set_index(c10::musa::current_device());
-  }
+  const c10::Device device =
+      device_of_barrier(options, getBoundDeviceId(), communicators->device(), group_->global_rank());
   const at::Tensor token = at::zeros({1}, at::TensorOptions().device(device).dtype(at::kInt));
   Request request = request_for(OpType::BARRIER, "mccl:barrier", options, {token}, {token});
   request.call = [token](mcclComm_t comm, musaStream_t stream, int) {

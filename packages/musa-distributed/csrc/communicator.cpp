@@ -3,6 +3,7 @@
 #include "communicator.h"
 
 #include <thread>
+#include <utility>
 
 #include "errors.h"
 
@@ -17,17 +18,24 @@ constexpr std::chrono::seconds kAbortLimit{1};
 Communicator::Communicator(const mcclUniqueId& id, int own, int count, c10::Device on, bool high_priority)
     : rank(own), ranks(count), device(on), stream(c10::musa::getStreamFromPool(high_priority, on.index())) {
   const c10::musa::MUSAGuard guard(device);
-  mcclComm_t made = nullptr;
-  MCCL_CHECK(mcclCommInitRank(&made, ranks, id, rank));
-  handle_.store(made);
+  MCCL_CHECK(mcclCommInitRank(&handle_, ranks, id, rank));
 }
 
 Communicator::~Communicator() {
   end();
 }
 
+mcclComm_t Communicator::take_handle() {
+  const std::lock_guard lock(handle_mutex_);
+  return std::exchange(handle_, nullptr);
+}
+
 void Communicator::end() {
-  if (mcclComm_t handle = handle_.exchange(nullptr)) {
+  if (aborted()) {
+    return; // without the lock, which a thread may hold that waits for the abort
+  }
+  const auto no_calls = lock();
+  if (mcclComm_t handle = take_handle()) {
     const mcclResult_t result = mcclCommDestroy(handle);
     if (result != mcclSuccess) {
       TORCH_WARN("An MCCL communicator could not be destroyed: ", mcclGetErrorString(result));
@@ -36,13 +44,14 @@ void Communicator::end() {
 }
 
 mcclComm_t Communicator::handle() const {
-  const mcclComm_t handle = handle_.load();
-  if (handle == nullptr) {
+  const std::lock_guard lock(handle_mutex_);
+  if (handle_ == nullptr) {
     C10_THROW_ERROR(
         DistBackendError,
-        "The communicator was aborted.\nFix: torch.distributed.destroy_process_group(), then init_process_group().");
+        "The communicator was aborted or destroyed.\nFix: torch.distributed.destroy_process_group(), then "
+        "init_process_group().");
   }
-  return handle;
+  return handle_;
 }
 
 void Communicator::join(const c10::musa::MUSAStream& now) {
@@ -57,9 +66,9 @@ void Communicator::issued_on(const c10::musa::MUSAStream& now, std::shared_ptr<c
 }
 
 std::optional<std::string> Communicator::async_error() const {
-  const mcclComm_t handle = handle_.load();
+  const std::lock_guard lock(handle_mutex_); // so that the handle is not destroyed meanwhile
   mcclResult_t error = mcclSuccess;
-  if (handle == nullptr || mcclCommGetAsyncError(handle, &error) != mcclSuccess || error == mcclSuccess) {
+  if (handle_ == nullptr || mcclCommGetAsyncError(handle_, &error) != mcclSuccess || error == mcclSuccess) {
     return std::nullopt;
   }
   return mcclGetErrorString(error);
@@ -73,7 +82,7 @@ void Communicator::abort() {
   while (!lock.try_lock() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  if (mcclComm_t handle = handle_.exchange(nullptr)) {
+  if (mcclComm_t handle = take_handle()) {
     c10::musa::OptionalMUSAGuard guard;
     try {
       guard.set_device(device);

@@ -14,7 +14,7 @@
 
 namespace c10d::mccl {
 
-// One thread at a time makes calls on it, holding lock(). Any thread may call abort().
+// One thread at a time makes calls on it, holding lock(). Any thread may call async_error(), abort() and end().
 class Communicator {
  public:
   // Blocks until all ranks have called it.
@@ -31,7 +31,7 @@ class Communicator {
   Lock lock() {
     return Lock(mutex_);
   }
-  // Raises an error after abort(). Requires lock().
+  // Raises an error after abort() and end(). Requires lock() until the last use of the handle.
   mcclComm_t handle() const;
   // Makes the stream wait for earlier calls if they were made on another stream, because MCCL requires one order for
   // all calls. Requires lock(). Not for calls captured into a graph, which are ordered by the graph.
@@ -50,8 +50,11 @@ class Communicator {
   }
 
  private:
-  std::mutex mutex_;
-  std::atomic<mcclComm_t> handle_{nullptr};
+  mcclComm_t take_handle();
+
+  std::mutex mutex_; // guards last_stream_ and last_end_, and is held while a call uses the handle
+  mutable std::mutex handle_mutex_; // guards handle_; held for a moment only, so that a blocked call does not block others
+  mcclComm_t handle_ = nullptr;
   std::atomic<bool> aborted_{false};
   std::optional<c10::musa::MUSAStream> last_stream_;
   std::shared_ptr<c10::musa::MUSAEvent> last_end_;

@@ -72,7 +72,7 @@ int Group::global_rank() const {
   return own < global_ranks_.size() ? static_cast<int>(global_ranks_[own]) : rank_;
 }
 
-std::string Group::who() const {
+std::string Group::description() const {
   const auto seen = name();
   const bool described = !seen->description.empty() && seen->description != "undefined";
   const std::string& group = described ? seen->description : seen->name;
@@ -99,8 +99,12 @@ bool Group::add(const std::shared_ptr<Launched>& launched) {
   bool only;
   {
     const std::lock_guard lock(mutex_);
-    only = under_way_.empty();
-    under_way_.push_back(launched);
+    only = pending_.empty();
+    if (failure_ != nullptr) {
+      // set_failure() has seen only the calls before this one
+      launched->fail(failure_);
+    }
+    pending_.push_back(launched);
     last_enqueued_ = launched->operations;
     if (!launched->p2p) {
       progress_.enqueued = static_cast<int64_t>(launched->seq());
@@ -112,9 +116,16 @@ bool Group::add(const std::shared_ptr<Launched>& launched) {
 }
 
 void Group::add(const std::shared_ptr<Communicator>& comm) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(communicators_, [](const auto& other) { return other.expired(); });
-  communicators_.push_back(comm);
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_ == nullptr) {
+      std::erase_if(communicators_, [](const auto& other) { return other.expired(); });
+      communicators_.push_back(comm);
+      return;
+    }
+  }
+  comm->abort();
+  check();
 }
 
 std::vector<std::shared_ptr<Communicator>> Group::communicators() const {
@@ -130,20 +141,20 @@ std::vector<std::shared_ptr<Communicator>> Group::communicators() const {
 
 void Group::drain(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  const auto done = [this] { return under_way_.empty() || failure_ != nullptr; };
+  const auto done = [this] { return pending_.empty() || failure_ != nullptr; };
   if (!changed_.wait_for(lock, timeout, done)) {
-    const size_t left = under_way_.size();
+    const size_t left = pending_.size();
     lock.unlock();
     C10_THROW_ERROR(
-        DistBackendError, c10::str(who(), ": ", left, " calls have not finished within ", timeout.count(), " ms."));
+        DistBackendError, c10::str(description(), ": ", left, " calls have not finished within ", timeout.count(), " ms."));
   }
   lock.unlock();
   check();
 }
 
 void Group::free_operands() {
-  if (!left_behind_.empty()) {
-    left_behind_.clear();
+  if (!finished_operands_.empty()) {
+    finished_operands_.clear();
   }
 }
 
@@ -173,7 +184,7 @@ std::string Group::status() const {
     const std::lock_guard lock(mutex_);
     enqueued = last_enqueued_;
     completed = last_completed_;
-    open = under_way_.size();
+    open = pending_.size();
   }
   if (enqueued == nullptr) {
     return "has made no call";
@@ -185,7 +196,8 @@ std::string Group::status() const {
 
 // Collects the state of the other ranks, which find the note in the store and reply there.
 std::string Group::reports(const std::string& reason) {
-  const auto limit = 2 * settings_.coordination + std::chrono::milliseconds(500);
+  // The watchdogs of the other ranks find the note within one interval. The program waits for the error meanwhile.
+  const auto limit = settings_.coordination * 7 / 4;
   std::vector<std::string> keys;
   for (int rank = 0; rank < size_; ++rank) {
     keys.push_back(status_key(rank));
@@ -243,15 +255,8 @@ std::string Group::reports(const std::string& reason) {
   return text + desync;
 }
 
-std::string Group::write_record() const {
-  if (!settings_.dump_on_failure || !Recorder::instance().enabled()) {
-    return "";
-  }
-  try {
-    return "\nThe flight record of this rank: " + write_dump(global_rank(), settings_.dump_timeout);
-  } catch (const std::exception& error) {
-    return c10::str("\nThe flight record could not be written: ", error.what());
-  }
+std::shared_ptr<const Recorder::Snapshot> Group::record() const {
+  return settings_.dump_on_failure && Recorder::instance().enabled() ? Recorder::instance().snapshot() : nullptr;
 }
 
 void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, const std::string& what) {
@@ -267,34 +272,48 @@ void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, cons
   // results of no meaning, so waits of the program block for the error from now on.
   const c10::musa::ComingError coming;
   error_.store(kind);
-  const std::string reason = c10::str(who(), " ", launched != nullptr ? launched->operations->text() + " " : "", what);
+  const std::string reason = c10::str(description(), " ", launched != nullptr ? launched->operations->text() + " " : "", what);
+  // Taken before the abort, which ends the calls.
+  const auto calls = record();
+  const std::string file = calls != nullptr ? "\nThe flight record of this rank: " + dump_target(global_rank()) : "";
   if (settings_.on_error == Settings::OnError::EndAtOnce) {
-    end_process(reason + write_record());
+    if (calls != nullptr) {
+      write_dump(calls, global_rank(), settings_.dump_timeout);
+    }
+    end_process(reason + file);
     return;
   }
   const std::string others = reports(reason);
   const std::string text = c10::str(
-      reason, ".", others, write_record(),
+      reason, ".", others, file,
       "\nLikely causes: 1. a rank has exited or is stuck elsewhere: see the output of the rank that does not answer or "
       "is behind; 2. the ranks made different calls: python -m torch.distributed.flight_recorder.fr_trace compares the "
       "records; 3. the call needs more time: raise timeout= of init_process_group.\n"
       "Fix: restart from the last checkpoint (torchrun --max-restarts), or call destroy_process_group() and "
       "init_process_group().");
-  give_up(std::make_exception_ptr(
+  set_failure(std::make_exception_ptr(
       c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text)));
-  if (settings_.on_error == Settings::OnError::TearDown) {
+  const bool ends = settings_.on_error == Settings::OnError::TearDown;
+  if (calls != nullptr) {
+    ends ? write_dump(calls, global_rank(), settings_.dump_timeout)
+         : start_dump(calls, global_rank(), settings_.dump_timeout);
+  }
+  if (ends) {
     end_process(text);
   }
 }
 
-void Group::give_up(const std::exception_ptr& failure) {
+bool Group::set_failure(const std::exception_ptr& failure) {
   {
     const std::lock_guard lock(mutex_);
+    if (failure_ != nullptr) {
+      return false;
+    }
     // Before the failure is readable: a thread that reads and raises it drops the deferred error. And before the abort,
     // which makes the program's waits return without a valid result.
     c10::musa::defer_error(failure);
     failure_ = failure;
-    for (const auto& launched : under_way_) {
+    for (const auto& launched : pending_) {
       launched->fail(failure);
     }
   }
@@ -302,17 +321,18 @@ void Group::give_up(const std::exception_ptr& failure) {
   for (const auto& comm : communicators()) {
     comm->abort();
   }
+  return true;
 }
 
 void Group::abort(const std::string& reason) {
-  if (failing_.exchange(true)) {
-    return;
+  if (!failing_.exchange(true)) {
+    error_.store(ErrorType::COMM_ERROR);
   }
-  error_.store(ErrorType::COMM_ERROR);
   const auto failure = std::make_exception_ptr(c10::DistBackendError(
-      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, c10::str(who(), " ", reason)));
-  give_up(failure);
-  c10::musa::forget_deferred_error(failure); // the program requested the abort
+      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, c10::str(description(), " ", reason)));
+  if (set_failure(failure)) {
+    c10::musa::forget_deferred_error(failure); // the program requested the abort
+  }
 }
 
 void Group::end_process(const std::string& reason) {
@@ -322,12 +342,21 @@ void Group::end_process(const std::string& reason) {
 
 // ---- polling by the watchdog
 
+std::optional<std::string> Group::async_error_of(const Launched& launched) const {
+  for (const auto& comm : launched.comms) {
+    if (auto error = async_error(*comm)) {
+      return error;
+    }
+  }
+  return std::nullopt;
+}
+
 // Returns the state that the device and MCCL report for the calls; empty during a graph capture.
-Group::Seen Group::ask(const std::vector<std::shared_ptr<Launched>>& calls) const {
-  Seen seen;
+Group::Polled Group::query_calls(const std::vector<std::shared_ptr<Launched>>& calls) const {
+  Polled polled;
   const auto between = c10::musa::BetweenCaptures::enter();
   if (!between) {
-    return seen;
+    return polled;
   }
   for (const auto& launched : calls) {
     bool finished = false;
@@ -336,39 +365,37 @@ Group::Seen Group::ask(const std::vector<std::shared_ptr<Launched>>& calls) cons
       finished = launched->finished();
       milliseconds = finished ? launched->milliseconds() : std::nullopt;
     } catch (const c10::Error& error) {
-      if (seen.broken == nullptr) {
-        seen.broken = launched;
-        seen.reason = c10::str("failed on the device: ", error.what_without_backtrace());
+      if (polled.broken == nullptr) {
+        polled.broken = launched;
+        polled.reason = c10::str("failed on the device: ", error.what_without_backtrace());
       }
       continue;
     }
-    if (settings_.desync_debug && !launched->start_told && launched->started()) {
-      launched->start_told = true;
-      seen.started.push_back(launched);
+    if (settings_.desync_debug && !launched->start_traced && launched->started()) {
+      launched->start_traced = true;
+      polled.started.push_back(launched);
     }
     if (finished || launched->failure() != nullptr) {
-      seen.ended.push_back({launched, milliseconds});
-    } else if (!launched->comm->aborted()) {
-      if (const auto error = async_error(*launched->comm); error.has_value() && seen.broken == nullptr) {
-        seen.broken = launched;
-        seen.reason = "cannot finish: " + *error;
-      } else if (launched->age() > launched->timeout && seen.late == nullptr) {
-        seen.late = launched;
-      }
+      polled.ended.push_back({launched, milliseconds});
+    } else if (const auto error = async_error_of(*launched); error.has_value() && polled.broken == nullptr) {
+      polled.broken = launched;
+      polled.reason = "cannot finish: " + *error;
+    } else if (launched->age() > launched->timeout && polled.late == nullptr) {
+      polled.late = launched;
     }
   }
-  return seen;
+  return polled;
 }
 
-bool Group::look_at_calls() {
+bool Group::poll_calls() {
   std::vector<std::shared_ptr<Launched>> calls;
   CompletionHook hook;
   {
     const std::lock_guard lock(mutex_);
-    calls.assign(under_way_.begin(), under_way_.end());
+    calls.assign(pending_.begin(), pending_.end());
     hook = on_completion_;
   }
-  auto [ended, started, late, broken, reason] = ask(calls);
+  auto [ended, started, late, broken, reason] = query_calls(calls);
   for (const auto& launched : started) {
     update_desync_trace(*launched, false);
   }
@@ -381,7 +408,7 @@ bool Group::look_at_calls() {
     if (settings_.desync_debug && good) {
       update_desync_trace(*launched, true);
     }
-    left_behind_.take(launched->kept);
+    finished_operands_.take(launched->kept);
     const PythonUse python;
     if (hook && good && python) {
       try {
@@ -397,7 +424,7 @@ bool Group::look_at_calls() {
     {
       const std::lock_guard lock(mutex_);
       for (const auto& [launched, milliseconds] : ended) {
-        under_way_.remove(launched);
+        pending_.remove(launched);
         last_completed_ = launched->operations;
         if (!launched->p2p) {
           progress_.started = progress_.completed = std::max(progress_.completed, static_cast<int64_t>(launched->seq()));
@@ -416,12 +443,12 @@ bool Group::look_at_calls() {
     }
   }
   const std::lock_guard lock(mutex_);
-  return !under_way_.empty();
+  return !pending_.empty();
 }
 
-void Group::look_at_others() {
+void Group::poll_other_ranks() {
   const auto now = std::chrono::steady_clock::now();
-  if (size_ == 1 || published_ || now < next_coordination_) {
+  if (size_ == 1 || answered_ || now < next_coordination_) {
     return;
   }
   next_coordination_ = now + settings_.coordination;
@@ -444,24 +471,24 @@ void Group::look_at_others() {
   if (!reported.has_value()) {
     return;
   }
-  published_ = true;
+  answered_ = true;
   const std::string& reason = *reported;
   if (settings_.propagate_error && settings_.on_error != Settings::OnError::Ignore) {
     std::shared_ptr<Launched> current;
     {
       const std::lock_guard lock(mutex_);
-      current = under_way_.empty() ? nullptr : under_way_.front();
+      current = pending_.empty() ? nullptr : pending_.front();
     }
     fail(ErrorType::REMOTE_ERROR, current, "cannot continue, because another rank has failed: " + reason);
-  } else {
-    (void)write_record();
+  } else if (auto calls = record()) {
+    start_dump(std::move(calls), global_rank(), settings_.dump_timeout);
   }
 }
 
 std::chrono::milliseconds Group::poll() {
-  const bool busy = look_at_calls();
+  const bool busy = poll_calls();
   if (!failing_.load()) {
-    look_at_others();
+    poll_other_ranks();
   }
   return busy ? kBusyInterval : settings_.coordination;
 }

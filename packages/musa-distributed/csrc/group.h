@@ -48,15 +48,16 @@ class Group {
   std::vector<uint64_t> global_ranks() const;
   int global_rank() const;
   // "[rank 1 of 4, group default_pg]"
-  std::string who() const;
+  std::string description() const;
   // Records where ranks run, for messages. Keeps earlier entries.
   void add_places(const Places& places);
 
   // ---- pending calls
 
   // Returns whether the call is the only pending one. The caller must wake the watchdog then, because it may be in a
-  // long sleep.
+  // long sleep. If the group has failed meanwhile, the call fails with it: its communicators are or will be aborted.
   bool add(const std::shared_ptr<Launched>& launched);
+  // Aborts the communicator and raises the group's failure if the group has failed meanwhile.
   void add(const std::shared_ptr<Communicator>& comm);
   std::vector<std::shared_ptr<Communicator>> communicators() const;
   // Waits until no call is pending. Raises the group's failure, if any.
@@ -73,14 +74,14 @@ class Group {
   // Raises the group's failure, if there is one.
   void check() const;
   std::exception_ptr failure() const;
-  // Ends the group with the error "<who>: <the call> <what>". Reports the failure to the other ranks and collects their
-  // state, writes the flight record, and aborts the communicators; the program gets the error at its next wait. Only
-  // the first call has an effect.
+  // Ends the group with the error "<description>: <the call> <what>". Reports the failure to the other ranks and
+  // collects their state, and aborts the communicators; the program gets the error at its next wait. The flight record
+  // is written afterwards, on another thread. Only the first call has an effect.
   void fail(ErrorType kind, const std::shared_ptr<Launched>& launched, const std::string& what);
   ErrorType error() const {
     return error_.load();
   }
-  // Aborts the communicators; pending calls fail with `reason`.
+  // Aborts the communicators; pending calls fail with `reason`. Does not wait for a thread that is in fail().
   void abort(const std::string& reason);
 
   // One poll by the watchdog. Returns the time until the next one.
@@ -93,24 +94,28 @@ class Group {
   virtual void end_process(const std::string& reason);
 
  private:
-  void give_up(const std::exception_ptr& failure);
+  // Sets the failure of the group and of its pending calls, then aborts the communicators. Returns false if the group
+  // has failed already.
+  bool set_failure(const std::exception_ptr& failure);
   struct Ended {
     std::shared_ptr<Launched> call;
     std::optional<float> milliseconds;
   };
-  struct Seen {
+  struct Polled {
     std::vector<Ended> ended;
     std::vector<std::shared_ptr<Launched>> started; // since the last poll; with desync debugging only
     std::shared_ptr<Launched> late, broken;
     std::string reason; // why `broken` failed
   };
-  Seen ask(const std::vector<std::shared_ptr<Launched>>& calls) const;
-  bool look_at_calls();
-  void look_at_others();
+  std::optional<std::string> async_error_of(const Launched& launched) const;
+  Polled query_calls(const std::vector<std::shared_ptr<Launched>>& calls) const;
+  bool poll_calls();
+  void poll_other_ranks();
   std::string place_of(int rank) const;
   std::string status() const;
   std::string reports(const std::string& reason);
-  std::string write_record() const;
+  // The flight record as it is now; nullptr if none is to be written.
+  std::shared_ptr<const Recorder::Snapshot> record() const;
   void update_desync_trace(const Launched& launched, bool ended);
 
   StoreThread store_;
@@ -122,7 +127,7 @@ class Group {
   mutable std::mutex mutex_; // guards the fields below
   std::shared_ptr<const GroupName> name_ = std::make_shared<const GroupName>();
   std::vector<uint64_t> global_ranks_;
-  std::list<std::shared_ptr<Launched>> under_way_;
+  std::list<std::shared_ptr<Launched>> pending_;
   std::vector<std::weak_ptr<Communicator>> communicators_;
   Recorder::Status progress_;
   std::shared_ptr<const Operations> last_enqueued_, last_completed_;
@@ -131,10 +136,10 @@ class Group {
   CompletionHook on_completion_;
   std::condition_variable changed_;
 
-  KeptTensors left_behind_;
-  std::atomic<bool> failing_{false};
+  KeptTensors finished_operands_;
+  std::atomic<bool> failing_{false}; // a thread reports a failure, or the group has failed
   std::atomic<ErrorType> error_{ErrorType::SUCCESS};
-  bool published_ = false; // used by the watchdog's thread only
+  bool answered_ = false; // used by the watchdog's thread only
   std::chrono::steady_clock::time_point next_coordination_{};
 };
 

@@ -7,6 +7,7 @@
 #include <c10/musa/MUSACachingAllocator.h>
 
 #include <algorithm>
+#include <map>
 
 #include "call_range.h"
 #include "errors.h"
@@ -26,7 +27,7 @@ bool captures(const MUSAStream& stream) {
 
 bool transfers_only(const std::vector<Request>& requests) {
   return std::all_of(
-      requests.begin(), requests.end(), [](const Request& request) { return isP2POp(request.type, true); });
+      requests.begin(), requests.end(), [](const Request& request) { return isP2POp(request.type); });
 }
 
 std::vector<Operation> operations_of(const std::vector<Request>& requests, int rank) {
@@ -78,7 +79,7 @@ void Launcher::refuse_nan(const Request& request) const {
   for (const at::Tensor& tensor : request.inputs) {
     if (at::isFloatingType(tensor.scalar_type()) || at::isComplexType(tensor.scalar_type())) {
       TORCH_CHECK_VALUE(
-          !at::isnan(tensor).any().item<bool>(), group_->who(), " ", request.title.text(), ": a tensor of ", tensor.sizes(),
+          !at::isnan(tensor).any().item<bool>(), group_->description(), " ", request.title.text(), ": a tensor of ", tensor.sizes(),
           " to be sent contains NaN (checked because of TORCH_MCCL_NAN_CHECK=1).");
     }
   }
@@ -104,7 +105,7 @@ void Launcher::record(std::shared_ptr<const Operation> operation, const std::sha
 }
 
 std::shared_ptr<Launched> Launcher::prepare(
-    const std::vector<Request>& requests, bool coalesced, std::shared_ptr<Communicator> comm, const MUSAStream& current,
+    const std::vector<Request>& requests, bool coalesced, const std::vector<Route>& routes, const MUSAStream& current,
     bool capturing) {
   const Request& first = requests.front();
   const bool transfers = transfers_only(requests);
@@ -112,11 +113,13 @@ std::shared_ptr<Launched> Launcher::prepare(
   const auto operations = std::make_shared<const Operations>(
       Operations{seq, coalesced ? Title("mccl:coalesced") : first.title, operations_of(requests, group_->rank())});
 
-  auto launched = std::make_shared<Launched>(timing_.load(), first.async ? comm->stream : current);
+  auto launched = std::make_shared<Launched>(timing_.load(), first.async ? routes.front().comm->stream : current);
   launched->type = coalesced ? OpType::COALESCED : first.type;
   launched->p2p = transfers;
   launched->operations = operations;
-  launched->comm = std::move(comm);
+  for (const Route& route : routes) {
+    launched->comms.push_back(route.comm);
+  }
   launched->captured = capturing;
   launched->timeout = first.timeout == kUnsetTimeout ? options_->timeout : first.timeout;
   launched->result = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
@@ -132,7 +135,7 @@ std::shared_ptr<Launched> Launcher::prepare(
 c10::intrusive_ptr<Work> Launcher::issue(const std::vector<Request>& requests, bool coalesced) {
   group_->free_operands();
   group_->check();
-  TORCH_CHECK(!closed_, group_->who(), " was shut down.");
+  TORCH_CHECK(!closed_, group_->description(), " was shut down.");
   if (!named_) {
     named_ = true;
     // torch sets the description after creating the group, without a notification
@@ -154,15 +157,15 @@ c10::intrusive_ptr<Work> Launcher::issue(const std::vector<Request>& requests, b
     std::for_each(requests.begin(), requests.end(), [this](const Request& request) { refuse_nan(request); });
   }
 
-  // A send between two ranks must not wait for a third one. In a group that is bound to a device, all ranks are
-  // connected already.
-  const bool pair = !coalesced && isP2POp(first.type) && !backend_.getBoundDeviceId().has_value();
-  const auto comm = pair ? communicators_->of_pair(first.peer, device) : communicators_->of_all(device);
-  const int peer = pair ? 1 - comm->rank : first.peer;
-  const auto lock = comm->lock();
-  const mcclComm_t handle = comm->handle();
+  const std::vector<Route> routes = routes_of(requests, coalesced);
+  std::vector<Communicator::Lock> locks;
+  std::vector<mcclComm_t> handles;
+  for (const Route& route : routes) {
+    locks.push_back(route.comm->lock());
+    handles.push_back(route.comm->handle());
+  }
 
-  const auto launched = prepare(requests, coalesced, comm, current, capturing);
+  const auto launched = prepare(requests, coalesced, routes, current, capturing);
   std::vector<at::Tensor> inputs, outputs;
   for (const Request& request : requests) {
     inputs.insert(inputs.end(), request.inputs.begin(), request.inputs.end());
@@ -170,7 +173,7 @@ c10::intrusive_ptr<Work> Launcher::issue(const std::vector<Request>& requests, b
   }
   {
     const CallRange range(*group_, *launched, first, inputs, outputs);
-    put_on_stream(requests, *launched, handle, peer, current);
+    put_on_stream(requests, *launched, routes, handles, current);
   }
   if (launched->stream != current) {
     for (const Request& request : requests) {
@@ -179,16 +182,46 @@ c10::intrusive_ptr<Work> Launcher::issue(const std::vector<Request>& requests, b
   }
   auto work = c10::make_intrusive<WorkMCCL>(group_, launched, outputs, launched->operations->title.text(), inputs);
   if (!capturing) {
-    comm->issued_on(launched->stream, launched->end);
+    for (const Route& route : routes) {
+      route.comm->issued_on(launched->stream, launched->end);
+    }
     if (group_->add(launched)) {
       watchdog_.kick();
     }
   }
+  group_->check(); // the group may have failed meanwhile, and the call with it
   return work;
 }
 
+// A send between two ranks must not wait for a third one, so pairs of ranks have communicators of their own. A batch of
+// transfers uses that of all ranks if there is one: creating it is a collective, so its ranks agree on that. In a group
+// that is bound to a device, all ranks are connected already.
+std::vector<Launcher::Route> Launcher::routes_of(const std::vector<Request>& requests, bool coalesced) const {
+  const c10::Device device = requests.front().device;
+  const bool pairs = transfers_only(requests) && !backend_.getBoundDeviceId().has_value() &&
+      !(coalesced && communicators_->has_all(device));
+  std::map<int, std::vector<const Request*>> by_peer;
+  for (const Request& request : requests) {
+    by_peer[pairs ? request.peer : -1].push_back(&request);
+  }
+  std::vector<Route> routes;
+  if (!pairs) {
+    routes.push_back({communicators_->of_all(device), std::nullopt, std::move(by_peer[-1])});
+    return routes;
+  }
+  // In the order of the peers, which is the same order of pairs on every rank: so neither the creation of the
+  // communicators nor their calls on one stream wait for each other in a circle.
+  for (auto& [peer, its] : by_peer) {
+    auto comm = communicators_->of_pair(peer, device);
+    const int other = comm->ranks - 1 - comm->rank; // 0 in the communicator of a rank with itself
+    routes.push_back({std::move(comm), other, std::move(its)});
+  }
+  return routes;
+}
+
 void Launcher::put_on_stream(
-    const std::vector<Request>& requests, Launched& launched, mcclComm_t handle, int peer, const MUSAStream& current) const {
+    const std::vector<Request>& requests, Launched& launched, const std::vector<Route>& routes,
+    const std::vector<mcclComm_t>& handles, const MUSAStream& current) const {
   const MUSAStream& stream = launched.stream;
   if (stream != current) {
     c10::musa::MUSAEvent ready;
@@ -196,7 +229,9 @@ void Launcher::put_on_stream(
     ready.block(stream);
   }
   if (!launched.captured) {
-    launched.comm->join(stream);
+    for (const Route& route : routes) {
+      route.comm->join(stream);
+    }
   }
   const c10::musa::MUSAStreamGuard guard(stream);
   for (const Request& request : requests) {
@@ -210,8 +245,10 @@ void Launcher::put_on_stream(
   // Several coalesced MCCL calls, or one.
   MCCL_CHECK(mcclGroupStart());
   try {
-    for (const Request& request : requests) {
-      request.call(handle, stream.stream(), requests.size() == 1 ? peer : request.peer);
+    for (size_t i = 0; i < routes.size(); ++i) {
+      for (const Request* request : routes[i].requests) {
+        request->call(handles[i], stream.stream(), routes[i].peer.value_or(request->peer));
+      }
     }
   } catch (...) {
     (void)mcclGroupEnd(); // reports the same error again, and launches nothing

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "communicators.h"
@@ -53,12 +54,19 @@ class Launcher {
 
  private:
   c10::intrusive_ptr<Work> issue(const std::vector<Request>& requests, bool coalesced);
+  // The MCCL calls of some requests, all on one communicator.
+  struct Route {
+    std::shared_ptr<Communicator> comm;
+    std::optional<int> peer; // of the pair; in the communicator of all ranks, each request has its own
+    std::vector<const Request*> requests;
+  };
+  std::vector<Route> routes_of(const std::vector<Request>& requests, bool coalesced) const;
   std::shared_ptr<Launched> prepare(
-      const std::vector<Request>& requests, bool coalesced, std::shared_ptr<Communicator> comm,
+      const std::vector<Request>& requests, bool coalesced, const std::vector<Route>& routes,
       const c10::musa::MUSAStream& current, bool capturing);
   void put_on_stream(
-      const std::vector<Request>& requests, Launched& launched, mcclComm_t handle, int peer,
-      const c10::musa::MUSAStream& current) const;
+      const std::vector<Request>& requests, Launched& launched, const std::vector<Route>& routes,
+      const std::vector<mcclComm_t>& handles, const c10::musa::MUSAStream& current) const;
   void record(std::shared_ptr<const Operation> operation, const std::shared_ptr<Launched>& launched);
   void keep_operands(const Request& request, Launched& launched) const;
   void refuse_nan(const Request& request) const;
@@ -71,7 +79,8 @@ class Launcher {
   Watchdog& watchdog_;
   std::atomic<bool> timing_;
   uint64_t collectives_ = 0, transfers_ = 0, operations_ = 0;
-  bool named_ = false, closed_ = false;
+  bool named_ = false;
+  std::atomic<bool> closed_{false};
 
   bool coalescing_ = false; // between start_coalescing and end_coalescing
   std::vector<Request> coalesced_;

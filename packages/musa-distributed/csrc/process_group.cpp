@@ -138,6 +138,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::endCoalescing() {
 c10::intrusive_ptr<Backend> ProcessGroupMCCL::split(
     const c10::intrusive_ptr<Store>& store, const std::vector<int>& ranks,
     const c10::intrusive_ptr<Backend::Options>& options) {
+  ++splits_;
   const auto own = std::find(ranks.begin(), ranks.end(), rank_);
   if (own == ranks.end()) {
     return nullptr;
@@ -163,11 +164,12 @@ c10::intrusive_ptr<Backend> ProcessGroupMCCL::shrink(
   }
   const auto own = std::find(left.begin(), left.end(), rank_);
   TORCH_CHECK_VALUE(
-      own != left.end(), group_->who(), " is one of the ranks to exclude; only the remaining ranks call shrink.");
+      own != left.end(), group_->description(), " is one of the ranks to exclude; only the remaining ranks call shrink.");
   if (flags == 1) {
     group_->abort("was shrunk, and its pending calls were aborted");
   }
-  auto store = c10::make_intrusive<PrefixStore>(c10::str("mccl/shrunk/", ++shrinks_), store_);
+  // Named after its ranks: a rank that is excluded once may be in the next group that is made from this one.
+  auto store = c10::make_intrusive<PrefixStore>(c10::str("mccl/shrunk/", c10::Join(",", left)), store_);
   const auto rank = static_cast<int>(own - left.begin()), size = static_cast<int>(left.size());
   return make_child(*this, *options_, store, rank, size, options, left);
 }
@@ -192,7 +194,7 @@ void ProcessGroupMCCL::enableCollectivesTiming() {
 }
 
 void ProcessGroupMCCL::registerOnCompletionHook(std::function<void(std::shared_ptr<WorkInfo>)>&& hook) {
-  TORCH_CHECK(onCompletionHook_ == nullptr, group_->who(), " already has a completion hook.");
+  TORCH_CHECK(onCompletionHook_ == nullptr, group_->description(), " already has a completion hook.");
   onCompletionHook_ = std::move(hook);
   enableCollectivesTiming();
   group_->set_on_completion([this](const Launched& launched, std::optional<float> milliseconds) {

@@ -112,6 +112,10 @@ class ProcessGroupMCCL : public Backend {
   c10::intrusive_ptr<Backend> merge(
       const c10::intrusive_ptr<Store>& store, const c10::intrusive_ptr<Backend::Options>& options, const int& rank,
       const int& size) override;
+  // Number of calls of split(), which all ranks make.
+  uint64_t splits() const {
+    return splits_;
+  }
   // Not called by the excluded ranks. With flags == 1, aborts the pending calls of this group first.
   c10::intrusive_ptr<Backend> shrink(
       const std::vector<int64_t>& ranks_to_exclude, int flags,
@@ -143,7 +147,7 @@ class ProcessGroupMCCL : public Backend {
  private:
   std::unique_ptr<mccl::Watchdog> watchdog_; // uses the group
   std::unique_ptr<mccl::Launcher> launcher_; // uses the watchdog
-  uint64_t shrinks_ = 0;
+  uint64_t splits_ = 0;
 };
 
 } // namespace c10d

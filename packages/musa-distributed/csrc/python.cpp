@@ -42,8 +42,15 @@ Attributes:
       .def_property_readonly("options", &ProcessGroupMCCL::getBackendOptions)
       .def_property_readonly("uid", &ProcessGroupMCCL::getGroupUid)
       .def(
-          "comm_split_count", [](const ProcessGroupMCCL& self) { return self.communicators->made(); },
-          "Number of communicators the group has created.");
+          "comm_split_count", &ProcessGroupMCCL::splits,
+          "Number of groups that were split from this one: torch numbers them in their descriptions.")
+      .def(
+          "communicator_count", [](const ProcessGroupMCCL& self) { return self.communicators->created(); },
+          "Number of communicators that this rank has created.")
+      .def(
+          "perform_nocolor_split", [](const ProcessGroupMCCL&, const at::Device&) {}, py::arg("device"),
+          "Called by new_group() on ranks outside the new group of a bound group. Does nothing, because only the members "
+          "of a group start its communicators.");
 
   m.def("version", [] {
     int version = 0;

@@ -91,7 +91,7 @@ std::optional<size_t> Recorder::record(Call call, std::weak_ptr<const Progress> 
   }
 }
 
-void Recorder::look_at(Entry& entry, const Progress& progress) {
+void Recorder::update(Entry& entry, const Progress& progress) {
   if (!entry.started.has_value() && progress.started()) {
     entry.started = now_ns();
   }
@@ -134,57 +134,57 @@ void Recorder::set_library_version(std::string version) {
   library_version_ = std::move(version);
 }
 
-std::vector<Recorder::Entry> Recorder::snapshot() {
-  std::vector<Entry> entries;
+std::shared_ptr<const Recorder::Snapshot> Recorder::snapshot() {
+  auto taken = std::make_shared<Snapshot>();
   // Taken together with the entries, because a call may finish meanwhile
   std::vector<std::shared_ptr<const Progress>> progress;
   {
     const std::lock_guard lock(mutex_);
-    entries = ring_;
-    for (const Entry& entry : entries) {
+    taken->entries = ring_;
+    taken->groups = groups_;
+    taken->status = status_;
+    taken->library_version = library_version_;
+    for (const Entry& entry : taken->entries) {
       progress.push_back(entry.progress.lock());
     }
   }
   const auto between = c10::musa::BetweenCaptures::enter();
-  for (size_t i = 0; between && i < entries.size(); ++i) {
+  for (size_t i = 0; between && i < progress.size(); ++i) {
     if (progress[i] != nullptr) {
-      look_at(entries[i], *progress[i]);
+      update(taken->entries[i], *progress[i]);
     }
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.id < b.id; });
-  return entries;
+  std::sort(taken->entries.begin(), taken->entries.end(), [](const Entry& a, const Entry& b) { return a.id < b.id; });
+  return taken;
 }
 
-std::string Recorder::dump(bool collectives, bool stacks, bool only_active) {
+std::string Recorder::dump(const Snapshot& snapshot, bool collectives, bool stacks, bool only_active) {
   Record all = new_record();
   all.insert("version", kFormat);
+  all.insert("comm_lib_version", snapshot.library_version);
   Record config = new_record();
-  Record status = new_record();
-  {
-    const std::lock_guard lock(mutex_);
-    all.insert("comm_lib_version", library_version_);
-    for (const auto& [name, group] : groups_) {
-      Record record = new_record();
-      record.insert("name", name);
-      record.insert("desc", group.first);
-      record.insert("ranks", group.second);
-      config.insert(name, record);
-    }
-    for (const auto& [group, seen] : status_) {
-      Record record = new_record();
-      record.insert("last_enqueued_collective", seen.enqueued);
-      record.insert("last_started_collective", seen.started);
-      record.insert("last_completed_collective", seen.completed);
-      status.insert(std::to_string(group), record);
-    }
+  for (const auto& [name, group] : snapshot.groups) {
+    Record record = new_record();
+    record.insert("name", name);
+    record.insert("desc", group.first);
+    record.insert("ranks", group.second);
+    config.insert(name, record);
   }
   all.insert("pg_config", config);
+  Record status = new_record();
+  for (const auto& [group, seen] : snapshot.status) {
+    Record record = new_record();
+    record.insert("last_enqueued_collective", seen.enqueued);
+    record.insert("last_started_collective", seen.started);
+    record.insert("last_completed_collective", seen.completed);
+    status.insert(std::to_string(group), record);
+  }
   all.insert("pg_status", status);
   if (!collectives) {
     return pickle_str(all);
   }
 
-  std::vector<Entry> entries = snapshot();
+  const std::vector<Entry>& entries = snapshot.entries;
   torch::SymbolizedTracebacks symbols;
   if (stacks) {
     std::vector<torch::CapturedTraceback*> tracebacks;
@@ -252,7 +252,8 @@ void Recorder::reset() {
   first_id_ = next_id_; // not reset to 0, because pending calls keep their numbers
 }
 
-std::string write_dump(int global_rank, std::chrono::milliseconds limit) {
+void write_dump(
+    const std::shared_ptr<const Recorder::Snapshot>& record, int global_rank, std::chrono::milliseconds limit) try {
   const bool only_active = getCvarBool(TORCH_INCLUDE_ONLY_ACTIVE, false);
   const bool stacks = getCvarBool(TORCH_INCLUDE_STACK_TRACE, true);
   std::string text;
@@ -262,12 +263,12 @@ std::string write_dump(int global_rank, std::chrono::milliseconds limit) {
     // abandoned if it does not get the GIL in time.
     auto promise = std::make_shared<std::promise<std::string>>();
     std::future<std::string> future = promise->get_future();
-    std::thread([promise, only_active] {
+    std::thread([promise, record, only_active] {
       c10::setThreadName("mccl_dump");
       // The first stack takes seconds, because torch imports its compiler for it.
       const PythonUse python;
       try {
-        promise->set_value(Recorder::instance().dump(true, static_cast<bool>(python), only_active));
+        promise->set_value(Recorder::dump(*record, true, static_cast<bool>(python), only_active));
       } catch (...) {
         promise->set_exception(std::current_exception());
       }
@@ -282,11 +283,26 @@ std::string write_dump(int global_rank, std::chrono::milliseconds limit) {
     }
   }
   if (!done) {
-    text = Recorder::instance().dump(true, false, only_active);
+    text = Recorder::dump(*record, true, false, only_active);
   }
-  DebugInfoWriter& writer = DebugInfoWriter::getWriter(global_rank);
-  writer.write(text);
-  return writer.getWriterTarget();
+  DebugInfoWriter::getWriter(global_rank).write(text);
+} catch (const std::exception& error) {
+  std::cerr << "The flight record could not be written: " << error.what() << std::endl;
+}
+
+void start_dump(std::shared_ptr<const Recorder::Snapshot> record, int global_rank, std::chrono::milliseconds limit) {
+  auto use = std::make_unique<PythonUse>(); // from here on, the end of the interpreter waits
+  if (!*use) {
+    write_dump(record, global_rank, limit);
+    return;
+  }
+  std::thread([record = std::move(record), global_rank, limit, use = std::move(use)] {
+    write_dump(record, global_rank, limit);
+  }).detach();
+}
+
+std::string dump_target(int global_rank) {
+  return DebugInfoWriter::getWriter(global_rank).getWriterTarget();
 }
 
 } // namespace c10d::mccl

@@ -60,8 +60,14 @@ class Recorder {
   void set_status(size_t group, const Status& status);
   void set_library_version(std::string version);
 
+  struct Snapshot;
+  // Returns the record as it is now: the states of calls are queried, and stacks are resolved by dump().
+  std::shared_ptr<const Snapshot> snapshot();
   // Returns a pickle. Takes the GIL if `stacks` is true.
-  std::string dump(bool collectives, bool stacks, bool only_active);
+  static std::string dump(const Snapshot& snapshot, bool collectives, bool stacks, bool only_active);
+  std::string dump(bool collectives, bool stacks, bool only_active) {
+    return dump(*snapshot(), collectives, stacks, only_active);
+  }
   // Removes all entries.
   void reset();
   bool enabled() const {
@@ -81,11 +87,10 @@ class Recorder {
     std::optional<float> duration;
     bool retired = false;
   };
-  static void look_at(Entry& entry, const Progress& progress);
+  static void update(Entry& entry, const Progress& progress);
   size_t place(size_t id) const {
     return (id - first_id_) % capacity_;
   }
-  std::vector<Entry> snapshot();
 
   const size_t capacity_;
   const bool cpp_stacks_;
@@ -97,8 +102,19 @@ class Recorder {
   std::string library_version_;
 };
 
-// Writes the record with torch's DebugInfoWriter to the file that TORCH_FR_DUMP_TEMP_FILE names, without stacks if they
-// cannot be resolved in time. Returns the target.
-std::string write_dump(int global_rank, std::chrono::milliseconds limit);
+struct Recorder::Snapshot {
+  std::vector<Entry> entries; // in the order of the calls
+  std::map<std::string, std::pair<std::string, std::string>> groups;
+  std::map<size_t, Status> status;
+  std::string library_version;
+};
+
+// Writes a record with torch's DebugInfoWriter to the file that TORCH_FR_DUMP_TEMP_FILE names, without stacks if they
+// cannot be resolved in time. A failure is reported on stderr.
+void write_dump(const std::shared_ptr<const Recorder::Snapshot>& record, int global_rank, std::chrono::milliseconds limit);
+// Does the same on another thread, because resolving stacks takes seconds. The end of the interpreter waits for it.
+void start_dump(std::shared_ptr<const Recorder::Snapshot> record, int global_rank, std::chrono::milliseconds limit);
+// Returns the name of the file.
+std::string dump_target(int global_rank);
 
 } // namespace c10d::mccl

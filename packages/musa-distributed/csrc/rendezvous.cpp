@@ -72,7 +72,7 @@ std::optional<Bytes> peek(Store& store, const std::string& key) {
 
 [[noreturn]] void fail(const Start& start, const std::string& what) {
   C10_THROW_ERROR(
-      DistBackendError, c10::str(start.who, " could not start a communicator of ", start.ranks(), " ranks: ", what));
+      DistBackendError, c10::str(start.description, " could not start a communicator of ", start.ranks(), " ranks: ", what));
 }
 
 std::string own_rank(const Start& start) {
@@ -103,7 +103,7 @@ class Meeting {
 
   // One step of the rendezvous; called repeatedly until it returns true.
   bool is_over() {
-    return start_.rank == 0 ? all_have_heard() : heard_and_let_go();
+    return start_.rank == 0 ? all_confirmed() : is_released();
   }
   // Returns the result once is_over() is true. Raises the error that rank 0 reported in place of an id.
   Met result() {
@@ -135,7 +135,7 @@ class Meeting {
     return to_bytes(id_) + to_bytes(problem_);
   }
 
-  bool all_have_heard() {
+  bool all_confirmed() {
     for (auto one = missing_.begin(); one != missing_.end();) {
       auto& [rank, answered] = *one;
       const auto word = peek(store_, at("word", rank));
@@ -143,8 +143,8 @@ class Meeting {
         store_.set(at("answer", rank), *word + answer());
         answered = *word;
       }
-      const bool heard = word.has_value() && peek(store_, at("heard", rank)) == std::optional(*word + answer());
-      one = heard ? missing_.erase(one) : std::next(one);
+      const bool confirmed = word.has_value() && peek(store_, at("confirmed", rank)) == std::optional(*word + answer());
+      one = confirmed ? missing_.erase(one) : std::next(one);
     }
     if (missing_.empty()) {
       store_.set(start_.key + "/go", answer());
@@ -152,16 +152,16 @@ class Meeting {
     return missing_.empty();
   }
 
-  bool heard_and_let_go() {
-    if (!heard_) {
+  bool is_released() {
+    if (!confirmed_) {
       const auto content = after(word_, peek(store_, at("answer", start_.rank)));
       if (!content.has_value() || content->size() < sizeof id_.internal) {
         return false;
       }
       std::memcpy(id_.internal, content->data(), sizeof id_.internal);
       problem_.assign(content->begin() + sizeof id_.internal, content->end());
-      store_.set(at("heard", start_.rank), word_ + *content);
-      heard_ = true;
+      store_.set(at("confirmed", start_.rank), word_ + *content);
+      confirmed_ = true;
     }
     return !problem_.empty() || peek(store_, start_.key + "/go") == std::optional(answer());
   }
@@ -171,7 +171,7 @@ class Meeting {
   const Bytes word_;
   mcclUniqueId id_{};
   std::string problem_; // reported by rank 0 in place of an id
-  bool heard_ = false;
+  bool confirmed_ = false;
   std::map<size_t, Bytes> missing_; // on rank 0: the ranks that have not confirmed, and the last word answered
 };
 

@@ -19,7 +19,7 @@ namespace c10d::mccl {
 struct Start {
   c10::intrusive_ptr<Store> store;
   std::string key;  // key prefix of the communicator in the store
-  std::string who;  // "[rank 1 of 4, group default_pg]", for messages
+  std::string description; // "[rank 1 of 4, group default_pg]", for messages
   size_t rank;      // of this process in the communicator
   std::vector<int> members; // rank in the group, for each rank of the communicator
   std::chrono::milliseconds timeout; // for each of the two steps

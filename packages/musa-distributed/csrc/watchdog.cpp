@@ -10,8 +10,8 @@
 namespace c10d::mccl {
 
 Watchdog::Watchdog(
-    std::string name, std::function<Interval()> look, std::function<void(std::exception_ptr)> on_error)
-    : name_(std::move(name)), look_(std::move(look)), on_error_(std::move(on_error)), thread_([this] { run(); }) {}
+    std::string name, std::function<Interval()> poll, std::function<void(std::exception_ptr)> on_error)
+    : name_(std::move(name)), poll_(std::move(poll)), on_error_(std::move(on_error)), thread_([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
   stop();
@@ -52,7 +52,7 @@ void Watchdog::run() {
     lock.unlock();
     std::exception_ptr error;
     try {
-      interval = look_();
+      interval = poll_();
     } catch (...) {
       error = std::current_exception();
       on_error_(error);
@@ -87,10 +87,10 @@ Watchdog::Interval HeartbeatMonitor::poll() {
     for (Watched& watched : watched_) {
       const auto since = watched.watchdog->busy_since();
       const bool late = since.has_value() && std::chrono::steady_clock::now() - *since > watched.limit;
-      if (late && !watched.told) {
+      if (late && !watched.reported) {
         stuck.push_back(watched.watchdog->name());
       }
-      watched.told = late;
+      watched.reported = late;
     }
   }
   for (const std::string& name : stuck) {

@@ -22,7 +22,7 @@ class Watchdog {
 
   // Calls `poll` periodically from a new thread until stop(); `poll` returns the time until the next call. If `poll`
   // throws, the calls end, and the exception is passed to `on_error`.
-  Watchdog(std::string name, std::function<Interval()> look, std::function<void(std::exception_ptr)> on_error);
+  Watchdog(std::string name, std::function<Interval()> poll, std::function<void(std::exception_ptr)> on_error);
   // Calls stop().
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -43,7 +43,7 @@ class Watchdog {
   void run();
 
   const std::string name_;
-  const std::function<Interval()> look_;
+  const std::function<Interval()> poll_;
   const std::function<void(std::exception_ptr)> on_error_;
   mutable std::mutex mutex_; // guards the fields below
   std::condition_variable changed_;
@@ -67,7 +67,7 @@ class HeartbeatMonitor {
   struct Watched {
     const Watchdog* watchdog;
     std::chrono::milliseconds limit;
-    bool told = false;
+    bool reported = false;
   };
   const std::chrono::milliseconds interval_;
   const std::function<void(const std::string& name)> on_stuck_;

@@ -81,7 +81,7 @@ WorkMCCL::WorkMCCL(
     recordFunctionEndCallback_();
     recordFunctionEndCallback_ = nullptr;
   }
-  const auto device = launched_->comm->device;
+  const auto device = launched_->device();
   future_ = c10::make_intrusive<c10::ivalue::Future>(
       c10::ListType::create(c10::TensorType::get()), std::vector<c10::Device>{device});
   const c10::musa::MUSAStreamGuard guard(launched_->stream);
@@ -113,7 +113,7 @@ void WorkMCCL::raise_failure() {
 
 void WorkMCCL::synchronize() {
   raise_failure();
-  const auto current = c10::musa::getCurrentMUSAStream(launched_->comm->device.index());
+  const auto current = c10::musa::getCurrentMUSAStream(launched_->device().index());
   if (current != launched_->stream) {
     launched_->end->block(current);
   }
@@ -148,7 +148,7 @@ bool WorkMCCL::wait(std::chrono::milliseconds timeout) {
 }
 
 void WorkMCCL::abort() {
-  launched_->comm->abort();
+  group_->abort("was aborted by abort() of one of its calls");
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> WorkMCCL::getFuture() {

@@ -42,7 +42,8 @@ struct Launched : Progress {
   OpType type = OpType::UNKNOWN;
   bool p2p = false;
   std::shared_ptr<const Operations> operations;
-  std::shared_ptr<Communicator> comm;
+  // One, unless the call is a batch of sends and receives with several peers. All are on one device.
+  std::vector<std::shared_ptr<Communicator>> comms;
   const c10::musa::MUSAStream stream;
   std::optional<c10::musa::MUSAEvent> start; // only if timing is enabled
   const std::shared_ptr<c10::musa::MUSAEvent> end;
@@ -51,13 +52,16 @@ struct Launched : Progress {
   std::chrono::steady_clock::time_point issued = std::chrono::steady_clock::now();
   std::chrono::milliseconds timeout{};
   std::vector<std::optional<size_t>> records; // in the flight recorder
-  bool start_told = false;                    // whether the watchdog has written the start to the store
+  bool start_traced = false;                  // whether the watchdog has written the start to the store
   KeptTensors kept;
   c10::intrusive_ptr<c10::ivalue::Future> result; // a WorkResult, as an integer
 
   // Sequence number: collectives and point-to-point calls are counted separately.
   uint64_t seq() const {
     return operations->seq;
+  }
+  c10::Device device() const {
+    return comms.front()->device;
   }
   bool started() const override;
   bool finished() const override;
@@ -90,7 +94,7 @@ class WorkMCCL : public Work {
   void blockCurrentStream() override {
     synchronize();
   }
-  // Aborts the call's communicator, and with it all its pending calls.
+  // Aborts the communicators of the group: all its pending calls fail.
   void abort() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;

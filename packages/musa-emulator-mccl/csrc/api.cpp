@@ -24,7 +24,7 @@ using namespace musa_emulator::mccl;
 struct mcclComm {
   enum : uint32_t { kAlive = 0x4343434d, kDead = 0xdead434d };
   std::atomic<uint32_t> magic{kDead};
-  std::shared_ptr<Communicator> comm;
+  std::atomic<std::shared_ptr<Communicator>> comm; // atomic, because another thread may abort it
 };
 
 namespace {
@@ -61,11 +61,11 @@ mcclResult_t entry(Body&& body) {
 }
 
 std::shared_ptr<Communicator> communicator_of(mcclComm_t handle, const char* call) {
-  if (handle == nullptr || handle->magic.load() != mcclComm::kAlive) {
+  auto alive = handle != nullptr && handle->magic.load() == mcclComm::kAlive ? handle->comm.load() : nullptr;
+  if (alive == nullptr) {
     refuse(mcclInvalidArgument, call, "the communicator was destroyed, or is not a communicator");
-    return nullptr;
   }
-  return handle->comm;
+  return alive;
 }
 
 // Whether memory belongs to the device, or is host memory that the device can read.
@@ -151,7 +151,7 @@ mcclResult_t join(mcclComm_t* out, int ranks, const mcclUniqueId& id, int rank, 
   auto created = std::make_shared<Communicator>(id, ranks, rank, device);
   info(created->name() + " is ready");
   auto* handle = new mcclComm;
-  handle->comm = std::move(created);
+  handle->comm.store(std::move(created));
   handle->magic.store(mcclComm::kAlive);
   *out = handle;
   return mcclSuccess;
@@ -169,7 +169,7 @@ mcclResult_t retire(mcclComm_t handle) {
   if (handle->magic.exchange(mcclComm::kDead) != mcclComm::kAlive) {
     return mcclInvalidArgument;
   }
-  handle->comm.reset(); // pending operations also own it
+  handle->comm.store(nullptr); // pending operations also own it
   return mcclSuccess;
 }
 

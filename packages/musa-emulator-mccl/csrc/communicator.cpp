@@ -60,8 +60,12 @@ struct Introduction {
   }
 };
 
-// Returns whether all other ranks are in other processes.
-bool introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
+struct Ranks {
+  bool alone;    // all other ranks are in other processes
+  bool one_host; // all ranks are on this host
+};
+
+Ranks introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
   store.set("rank" + std::to_string(rank), to_bytes(Introduction::own(ranks, device).text()));
   std::vector<Introduction> all;
   std::set<std::string> hosts;
@@ -96,7 +100,7 @@ bool introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
     info("rank " + std::to_string(rank) + " connects to rank " + std::to_string(other) + " on " + its.where());
   }
   const Introduction& own = all[static_cast<size_t>(rank)];
-  return of_process[own.host + '\n' + own.process] == 1;
+  return {of_process[own.host + '\n' + own.process] == 1, hosts.size() == 1};
 }
 
 } // namespace
@@ -106,8 +110,10 @@ Communicator::Communicator(const mcclUniqueId& id, int count, int own, const Dev
   Meeting meeting(id);
   if (ranks > 1) {
     const auto store = c10::make_intrusive<c10d::PrefixStore>("mccl", meeting.store());
-    alone_ = introduce(*store, ranks, rank, on);
-    transport_ = std::make_unique<Transport>(c10::make_intrusive<c10d::PrefixStore>("gloo", store), rank, ranks);
+    const auto [alone, one_host] = introduce(*store, ranks, rank, on);
+    alone_ = alone;
+    transport_ = std::make_unique<Transport>(
+        c10::make_intrusive<c10d::PrefixStore>("gloo", store), rank, ranks, one_host, meeting.secret());
     if (rank == 0) {
       store->set("ledger", to_bytes(ledger_.create(ranks)));
     } else if (const auto problem = ledger_.open(to_text(store->get("ledger")), ranks)) {
@@ -209,6 +215,11 @@ void Communicator::wait_for_abort() {
 void Communicator::hang(const std::string& why) {
   warn(why + "; the call does not end before mcclCommAbort");
   wait_for_abort();
+}
+
+void Communicator::mismatch(const std::string& why) {
+  error_.store(mcclInvalidUsage);
+  hang(why);
 }
 
 void Communicator::fail(mcclResult_t result, const std::string& why) {

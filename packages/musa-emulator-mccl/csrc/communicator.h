@@ -68,10 +68,12 @@ class Communicator {
     }
     end();
   }
-  // Thrown when the communicator is aborted. wait_for_abort() and hang() never return normally.
+  // Thrown when the communicator is aborted. The functions below never return normally.
   struct Aborted : std::exception {};
   [[noreturn]] void wait_for_abort();
   [[noreturn]] void hang(const std::string& why);
+  // As hang(), for calls that differ between ranks: the asynchronous error becomes mcclInvalidUsage at once.
+  [[noreturn]] void mismatch(const std::string& why);
 
   Transport* transport() const { return transport_.get(); } // null for one rank
   Ledger& ledger() { return ledger_; }

@@ -125,6 +125,15 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
 }
 
+std::optional<std::string> loopback_address() {
+  for (const Interface& interface : interfaces()) {
+    if (is_loopback(interface.address)) {
+      return interface.address;
+    }
+  }
+  return std::nullopt;
+}
+
 Interface own_interface() {
   std::vector<Interface> all = interfaces();
   std::stable_sort(

@@ -3,6 +3,7 @@
 // Identity of this host for other ranks: identity string, name, and the network address that they connect to.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace musa_emulator::mccl {
@@ -27,5 +28,8 @@ struct Interface {
 Interface own_interface();
 
 bool is_loopback(const std::string& address);
+
+// Returns the address of a loopback interface that is up, or nullopt.
+std::optional<std::string> loopback_address();
 
 } // namespace musa_emulator::mccl

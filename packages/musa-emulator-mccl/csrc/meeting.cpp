@@ -26,15 +26,16 @@ namespace musa_emulator::mccl {
 namespace {
 
 constexpr std::chrono::minutes kPatience{10};
-constexpr char kMagic[] = "musa-emulator mccl 2";
+constexpr char kMagic[] = "musa-emulator mccl 3";
 
 struct Content {
   char magic[sizeof kMagic];
   char address[46]; // IPv4 or IPv6, as text
   uint16_t port;
   uint64_t nonce;
+  uint64_t secret;
   uint64_t host;      // hash of its identity
-  char host_name[40]; // for messages, possibly truncated
+  char host_name[32]; // for messages, possibly truncated
 };
 static_assert(sizeof(Content) <= MCCL_UNIQUE_ID_BYTES);
 
@@ -57,10 +58,14 @@ Started& started() {
   return instance;
 }
 
-std::string key_of(const Content& content) {
+std::string in_hex(uint64_t number) {
   char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(content.nonce));
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
   return text;
+}
+
+std::string key_of(const Content& content) {
+  return in_hex(content.nonce);
 }
 
 c10::intrusive_ptr<c10d::TCPStore> open_store(const Content& content, std::optional<int> listening = std::nullopt) {
@@ -109,6 +114,7 @@ void make_id(mcclUniqueId* id) {
   std::snprintf(content.address, sizeof content.address, "%s", own.address.c_str());
   std::random_device random;
   content.nonce = (uint64_t{random()} << 32) | random();
+  content.secret = (uint64_t{random()} << 32) | random();
   content.host = hash_of(host_identity());
   std::snprintf(content.host_name, sizeof content.host_name, "%s", host_name().c_str());
   const int listening = bind_to(own.address, &content.port);
@@ -129,6 +135,7 @@ Meeting::Meeting(const mcclUniqueId& id) {
   }
   content.address[sizeof content.address - 1] = content.host_name[sizeof content.host_name - 1] = '\0';
   key_ = key_of(content);
+  secret_ = in_hex(content.secret);
   const std::string from = "host '" + host_name() + "'";
   const std::string where =
       std::string(content.address) + " port " + std::to_string(content.port) + " of host '" + content.host_name + "'";

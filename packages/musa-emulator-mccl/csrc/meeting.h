@@ -23,9 +23,11 @@ class Meeting {
   void leave(int ranks);
 
   const c10::intrusive_ptr<c10d::Store>& store() const { return store_; }
+  // A random word of the id, which is not in the store.
+  const std::string& secret() const { return secret_; }
 
  private:
-  std::string key_;
+  std::string key_, secret_;
   c10::intrusive_ptr<c10d::Store> store_;
 };
 

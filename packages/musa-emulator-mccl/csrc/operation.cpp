@@ -59,7 +59,7 @@ class Collective final : public Launch {
       Signature shown = signature_;
       suffer(*comm_, shown);
       if (const auto objection = comm_->ledger().collective(comm_->rank, comm_->next_collective(), shown)) {
-        comm_->hang(*objection);
+        comm_->mismatch(*objection);
       }
       const PlainTorch plain;
       const auto [sent, received] = signature_.amounts(comm_->rank, comm_->ranks);
@@ -166,7 +166,7 @@ class Transfers final : public Launch {
         work->wait();
       }
       if (objection.has_value()) {
-        comm_->hang(*objection);
+        comm_->mismatch(*objection);
       }
     });
     return musaSuccess;
@@ -184,14 +184,14 @@ class Transfers final : public Launch {
     for (const Transfer& transfer : transfers_) {
       if (transfer.signature.root == comm_->rank && transfer.signature.kind == Kind::Recv) {
         if (sent.empty() || sent.front()->signature.count != transfer.signature.count) {
-          comm_->hang(comm_->name() + " calls " + transfer.signature.describe() + " and has no matching own send");
+          comm_->mismatch(comm_->name() + " calls " + transfer.signature.describe() + " and has no matching own send");
         }
         move(transfer.memory, sent.front()->memory, transfer.signature.count * size_of(transfer.signature.datatype));
         sent.pop_front();
       }
     }
     if (!sent.empty()) {
-      comm_->hang(comm_->name() + " calls " + sent.front()->signature.describe() + " and has no matching receive");
+      comm_->mismatch(comm_->name() + " calls " + sent.front()->signature.describe() + " and has no matching receive");
     }
   }
 

@@ -3,10 +3,12 @@
 #include "transport.h"
 
 #define USE_C10D_GLOO 1 // as torch's wheel is built
+#include <c10/util/hash.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <chrono>
 #include <cstring>
+#include <stdexcept>
 
 #include "host.h"
 
@@ -16,16 +18,31 @@ namespace {
 constexpr std::chrono::minutes kPatienceToConnect{10};
 constexpr std::chrono::hours kForever{24 * 365}; // waits end with abort(), as on a device
 
-// One listening socket and one thread for all communicators of the process.
-std::shared_ptr<gloo::transport::Device> network() {
-  static auto& device = *new std::shared_ptr<gloo::transport::Device>(
-      c10d::ProcessGroupGloo::createDeviceForHostname(own_interface().address));
-  return device;
+using Listener = std::shared_ptr<gloo::transport::Device>;
+
+Listener listen_on(const std::string& address) {
+  return c10d::ProcessGroupGloo::createDeviceForHostname(address);
 }
 
-c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options() {
+// One listening socket and one thread for all communicators of the process between hosts, and one for those within this
+// host.
+Listener listener(bool one_host) {
+  if (one_host) {
+    static auto& loopback = *new Listener(listen_on(loopback_address().value_or(own_interface().address)));
+    return loopback;
+  }
+  static auto& network = *new Listener(listen_on(own_interface().address));
+  return network;
+}
+
+// What a rank sends to another one after connecting. A stranger cannot compute it, whatever it receives itself.
+std::string proof(const std::string& secret, int from, int to) {
+  return c10::sha1(secret + ' ' + std::to_string(from) + ' ' + std::to_string(to)).str();
+}
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options(bool one_host) {
   auto options = c10d::ProcessGroupGloo::Options::create(kPatienceToConnect);
-  options->devices.push_back(network());
+  options->devices.push_back(listener(one_host));
   options->threads = 0; // calls run on the calling thread: see Group::finish
   return options;
 }
@@ -56,9 +73,28 @@ class Transport::Group : public c10d::ProcessGroupGloo {
   }
 };
 
-Transport::Transport(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks)
-    : rank_(rank), ranks_(ranks), group_(c10::make_intrusive<Group>(store, rank, ranks, options())) {
+Transport::Transport(
+    const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks, bool one_host, const std::string& secret)
+    : rank_(rank), ranks_(ranks), group_(c10::make_intrusive<Group>(store, rank, ranks, options(one_host))) {
+  check_peers(secret);
   group_->setTimeout(kForever);
+}
+
+// Gloo pairs whoever connects and sends a small number with a rank.
+void Transport::check_peers(const std::string& secret) {
+  const auto bytes = static_cast<int64_t>(proof(secret, 0, 0).size());
+  const at::Tensor sent = at::empty({ranks_, bytes}, at::kByte), received = at::empty_like(sent);
+  for (int peer = 0; peer < ranks_; ++peer) {
+    std::memcpy(sent.select(0, peer).mutable_data_ptr(), proof(secret, rank_, peer).data(), static_cast<size_t>(bytes));
+  }
+  exchange(sent, received);
+  for (int peer = 0; peer < ranks_; ++peer) {
+    const std::string expected = proof(secret, peer, rank_);
+    if (std::memcmp(received.select(0, peer).const_data_ptr(), expected.data(), expected.size()) != 0) {
+      throw std::runtime_error(
+          "a process that is not of this communicator has connected in place of rank " + std::to_string(peer));
+    }
+  }
 }
 
 Transport::~Transport() = default;

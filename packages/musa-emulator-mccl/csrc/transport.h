@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <memory>
+#include <string>
 
 namespace musa_emulator::mccl {
 
@@ -16,8 +17,10 @@ namespace musa_emulator::mccl {
 // thread at a time.
 class Transport {
  public:
-  // Blocks until all ranks are connected.
-  Transport(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks);
+  // Blocks until all ranks are connected. On one host, all connections use the loopback interface. Throws
+  // std::runtime_error if a connection is not from a rank, which knows `secret`.
+  Transport(
+      const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks, bool one_host, const std::string& secret);
   ~Transport();
 
   void all_reduce(const at::Tensor& values, c10d::ReduceOp::RedOpType op);
@@ -36,6 +39,8 @@ class Transport {
   void abort(const std::string& reason);
 
  private:
+  void check_peers(const std::string& secret);
+
   class Group;
   const int rank_, ranks_;
   uint32_t exchanges_ = 0;

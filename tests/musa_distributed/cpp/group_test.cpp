@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "blocking_store.h"
+#include "communicators.h"
 #include "watchdog.h"
 
 namespace c10d::mccl {
@@ -80,7 +81,7 @@ struct Rank {
     launched->type = OpType::ALLREDUCE;
     launched->operations = std::make_shared<const Operations>(
         Operations{seq, "mccl:all_reduce", {{OpType::ALLREDUCE, "mccl:all_reduce", group->rank()}}});
-    launched->comm = comm;
+    launched->comms = {comm};
     launched->timeout = timeout;
     if (waits) {
       C10_MUSA_CHECK(musaLaunchHostFunc(
@@ -137,11 +138,11 @@ TEST(KeptTensors, TakenTensorsAreInOneOfBothAtAnyTime) {
   const std::vector<at::Tensor> tensors{at::Tensor(c10::make_intrusive<c10::TensorImpl>(
       std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), caffe2::TypeMeta::Make<float>()))};
   for (int turn = 0; turn < 3000; ++turn) {
-    KeptTensors of_the_call, left_behind;
+    KeptTensors of_the_call, finished;
     of_the_call.add(tensors);
-    std::thread watchdog([&] { left_behind.take(of_the_call); });
+    std::thread watchdog([&] { finished.take(of_the_call); });
     of_the_call.clear();
-    left_behind.clear();
+    finished.clear();
     EXPECT_EQ(tensors.front().use_count(), 1) << "turn " << turn;
     watchdog.join();
   }
@@ -303,7 +304,7 @@ TEST_F(GroupTest, ThreadsCallWhileOthersAskAndAbort) {
   std::thread asking([&] {
     while (!stop) {
       (void)rank.group->failure();
-      (void)rank.group->who();
+      (void)rank.group->description();
       rank.group->free_operands();
       (void)rank.group->communicators();
     }
@@ -316,6 +317,92 @@ TEST_F(GroupTest, ThreadsCallWhileOthersAskAndAbort) {
   EXPECT_NE(failure_of(*rank.group).find("was aborted by the test"), std::string::npos);
   stop = true;
   asking.join();
+}
+
+// A call that is enqueued during an abort may end without a valid result, so it must fail whenever it comes.
+TEST_F(GroupTest, ACallThatIsEnqueuedDuringAnAbortFails) {
+  for (int turn = 0; turn < 100; ++turn) {
+    const auto own = c10::make_intrusive<HashStore>();
+    Rank rank(own, 0, quick());
+    std::atomic<int> enqueued{0};
+    std::vector<std::shared_ptr<Launched>> calls;
+    std::thread program([&] {
+      for (uint64_t seq = 1; (rank.group->failure() == nullptr || seq < 20) && seq < 500; ++seq) {
+        calls.push_back(rank.call(seq, std::chrono::minutes(1), true));
+        ++enqueued;
+      }
+      calls.push_back(rank.call(1000, std::chrono::minutes(1), true)); // after the abort
+    });
+    while (enqueued < 1 + turn % 10) {
+      std::this_thread::yield();
+    }
+    rank.group->abort("was aborted by the test");
+    program.join();
+    for (const auto& call : calls) {
+      EXPECT_NE(call->failure(), nullptr) << "turn " << turn << ", call " << call->seq() << " of " << calls.size();
+    }
+  }
+}
+
+TEST_F(GroupTest, AnAbortDoesNotWaitForAThreadThatReportsAFailure) {
+  Settings settings = quick();
+  settings.coordination = std::chrono::seconds(1); // rank 1 never answers, so the reports take longer than that
+  Rank rank(store, 0, settings);
+  rank.group->broken = true;
+  rank.call(1, std::chrono::minutes(1), true);
+  while (rank.group->error() == ErrorType::SUCCESS) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_EQ(rank.group->failure(), nullptr);
+  rank.group->abort("was aborted by the test");
+  EXPECT_NE(failure_of(*rank.group).find("was aborted by the test"), std::string::npos);
+  EXPECT_TRUE(rank.comm->aborted());
+}
+
+TEST_F(GroupTest, ACommunicatorThatIsCreatedDuringAnAbortIsAborted) {
+  Rank rank(store, 0, quick());
+  rank.group->abort("was aborted by the test");
+  const auto late = std::make_shared<Communicator>(mcclUniqueId{}, 0, 2, rank.comm->device, false);
+  EXPECT_THROW(rank.group->add(late), c10::DistBackendError);
+  EXPECT_TRUE(late->aborted());
+}
+
+TEST_F(GroupTest, CommunicatorsAreCreatedQueriedAndDestroyedByThreads) {
+  for (int turn = 0; turn < 20; ++turn) {
+    const auto own = c10::make_intrusive<HashStore>();
+    const auto group = std::make_shared<TestGroup>(own, 0, 1, quick());
+    group->set_name({"0", "tested"}, {0});
+    const auto communicators = std::make_shared<Communicators>(
+        own, group, c10::make_intrusive<Backend::Options>("mccl", std::chrono::minutes(1)), false);
+    std::atomic<int> found{0};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 3; ++thread) {
+      threads.emplace_back([&, thread] {
+        const c10::Device device(c10::kPrivateUse1, static_cast<c10::DeviceIndex>(thread % 2));
+        try {
+          for (int call = 0; call < 1000; ++call) {
+            const auto comm = communicators->of_all(device);
+            const auto lock = comm->lock();
+            (void)comm->handle();
+            (void)comm->async_error();
+            (void)communicators->device();
+            ++found;
+          }
+        } catch (const c10::Error&) { // after the abort
+        }
+      });
+    }
+    while (found < 5 * turn) {
+      std::this_thread::yield();
+    }
+    group->abort("was aborted by the test");
+    communicators->end();
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    EXPECT_EQ(communicators->device(), std::nullopt);
+    EXPECT_ANY_THROW(communicators->of_all(c10::Device(c10::kPrivateUse1, 0)));
+  }
 }
 
 TEST_F(GroupTest, ACallThatIsLateFailsThoughTheStoreBlocks) {

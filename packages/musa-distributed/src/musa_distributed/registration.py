@@ -26,6 +26,16 @@ def register() -> None:
     backends = torch.distributed.Backend
     if not hasattr(backends, "MCCL"):
         backends.register_backend("mccl", _create, extended_api=True, devices=["musa"])
+    # This module registers "fake" with a list of devices when it is imported, which would replace the entry.
+    import torch.testing._internal.distributed.fake_pg
+
+    # torch looks the device of a bound group up in each new group, also in one for CPU tensors; and a group that only
+    # simulates others serves any device. `register_backend` cannot add a device to a backend of torch: its groups
+    # would get another type.
+    for name in (backends.GLOO, backends.FAKE):
+        devices = backends.backend_capability.get(name, [])
+        if "musa" not in devices:
+            devices.append("musa")
 
 
 def _create(group: Any, options: ProcessGroupMCCL.Options | None) -> ProcessGroupMCCL:

@@ -14,7 +14,7 @@ import torch
 
 from . import device as _device
 from ._load import extension
-from .initialization import call_when_initialized, is_in_bad_fork, lazy_init
+from .initialization import call_when_initialized, is_in_bad_fork, is_initialized, lazy_init
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,8 +70,11 @@ def set_rng_state(new_state: torch.Tensor, device: Device = "musa") -> None:
         new_state (Tensor): 16 bytes, uint8, on the CPU, as from :func:`get_rng_state`.
         device (int, str or torch.device): which device.
     """
-    # A clone: the caller may overwrite the tensor before a queued call runs.
-    state = new_state.clone()
+    if is_initialized():
+        state = new_state
+    else:
+        # A clone: the caller may overwrite the tensor before the queued call runs.
+        state = new_state.clone()
     requested = _device._requested_index(device)
     key = ("set_rng_state", requested)
     call_when_initialized(lambda: _get_generator(requested).set_state(state), key)
