@@ -44,6 +44,12 @@ bool small_matrices(const at::Tensor& first, const Rest&...) {
   return first.dim() < 2 || first.size(-2) <= kMostRows;
 }
 
+// Whether all tensors have memory. torch's dispatcher passes zero tensors, which have none, to dot and vdot.
+template <typename... Tensors>
+bool stored(const Tensors&... tensors) {
+  return !(tensors._is_zerotensor() || ...);
+}
+
 // For kernels whose threads add or write to the same element in any order, which torch.use_deterministic_algorithms
 // forbids.
 template <typename... Args>

@@ -37,10 +37,14 @@ inline constexpr Dtypes matrix_types = reduced_types | one(at::kFloat);
 
 inline constexpr int64_t max_dims = 8;
 
+// Tensors whose memory does not hold their values: conjugated and negated views, and zero tensors, which have no memory.
+inline constexpr c10::DispatchKeySet lazy_values{
+    c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor};
+
 // Whether muDNN can describe and read the tensor: on the device, strided, not empty, at most 8 dimensions.
 inline bool serves_tensor(const at::Tensor& tensor, Dtypes types) {
   return tensor.is_privateuseone() && tensor.layout() == at::kStrided && contains(types, tensor.scalar_type()) &&
-      tensor.dim() <= max_dims && tensor.numel() > 0 && !tensor.is_neg() && !tensor.is_conj();
+      tensor.dim() <= max_dims && tensor.numel() > 0 && !tensor.key_set().has_any(lazy_values);
 }
 
 // Whether it is a number in the form of a 0-dim CPU tensor, which torch accepts together with device tensors.

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
+#include <musa_runtime/argument_checks.h>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
@@ -116,6 +117,7 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
 }
 
 at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tensor& mask, double scale) {
+  musa_runtime::check_shape("native_dropout_backward", "mask", mask, grad_output.sizes());
   if (!at::isFloatingType(grad_output.scalar_type()) || mask.scalar_type() != at::kBool) {
     return grad_output.mul(mask).mul(scale);
   }

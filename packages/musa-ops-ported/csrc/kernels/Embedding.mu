@@ -3,6 +3,7 @@
 #include <ATen/TensorUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <musa_runtime/argument_checks.h>
 
 #include <limits>
 
@@ -92,6 +93,7 @@ at::Tensor embedding_dense_backward(
   const at::TensorArg indices_arg(indices, "indices", 2);
   at::checkScalarTypes("embedding_backward", indices_arg, {at::kLong, at::kInt});
   const int64_t width = grad_output.size(-1);
+  musa_runtime::check_count("embedding_dense_backward", "grad_output", grad_output, indices.numel() * width);
   const at::Tensor grad = grad_output.contiguous();
   const at::Tensor out = at::empty({num_weights, width}, grad_output.options());
   if (out.numel() == 0) {

@@ -4,6 +4,7 @@
 #include <ATen/TensorUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <musa_runtime/argument_checks.h>
 
 #include "engines/dispatch.h"
 #include "engines/optional.h"
@@ -255,6 +256,17 @@ at::Tensor _embedding_bag_dense_backward(
   const at::Tensor out = at::empty({num_weights, grad.size(1)}, grad.options());
   if (out.numel() == 0) {
     return out;
+  }
+  const char* const op = "_embedding_bag_dense_backward";
+  musa_runtime::check_count(op, "offset2bag", offset2bag, indices.numel());
+  musa_runtime::check_count(op, "per_sample_weights", per_sample_weights, indices.numel());
+  if (mode == kMean) {
+    TORCH_CHECK(
+        bag_size.numel() >= grad.size(0), op, ": expected bag_size of a size for each of ", grad.size(0),
+        " bags, got shape ", bag_size.sizes());
+  }
+  if (mode == kMax) {
+    musa_runtime::check_shape(op, "maximum_indices", maximum_indices, grad.sizes());
   }
   const Segments segments(indices, num_weights);
   const at::Tensor g = grad.contiguous();

@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
+#include <musa_runtime/argument_checks.h>
 
 #include <cmath>
 
@@ -202,6 +203,10 @@ template <int spatial>
 std::tuple<at::Tensor, at::Tensor> sample_gradient(
     const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& grid, int64_t interpolation, int64_t padding,
     bool align, bool want_input) {
+  at::DimVector shape(grid.sizes().slice(0, spatial + 1));
+  shape.insert(shape.begin() + 1, input.size(1));
+  musa_runtime::check_shape(
+      spatial == 2 ? "grid_sampler_2d_backward" : "grid_sampler_3d_backward", "grad_output", gradient, shape);
   // Many positions add to the same input element, so atomics are used; half types accumulate in float.
   const bool half = input.scalar_type() == at::kHalf || input.scalar_type() == at::kBFloat16;
   at::Tensor grad_input;

@@ -196,7 +196,7 @@ at::Tensor repeat_interleave_Tensor(const at::Tensor& repeats, std::optional<int
   if (repeats.size(0) == 0) {
     return at::empty({0}, repeats.options());
   }
-  const at::Tensor given = repeats.contiguous();
+  const at::Tensor given = repeats.resolve_neg().contiguous(); // the dispatcher passes negated views on
   const int64_t count = given.numel();
   const at::Tensor ends = at::empty({count}, given.options().dtype(at::kLong));
   int64_t* const until = ends.mutable_data_ptr<int64_t>();

@@ -5,6 +5,7 @@
 #include <ATen/native/layer_norm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <musa_runtime/argument_checks.h>
 
 #include <algorithm>
 #include <limits>
@@ -191,6 +192,10 @@ void backward(
     Rows rows, const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& rstd,
     const at::Tensor& weight, const at::Tensor& grad_input, const at::Tensor& grad_weight,
     const at::Tensor& grad_bias) {
+  const char* const op = centered ? "native_layer_norm_backward" : "_fused_rms_norm_backward";
+  musa_runtime::check_shape(op, "grad_out", grad_out, input.sizes());
+  musa_runtime::check_count(op, "mean", mean, rows.count);
+  musa_runtime::check_count(op, "rstd", rstd, rows.count);
   if (!grad_input.defined() && !grad_weight.defined() && !grad_bias.defined()) {
     return;
   }

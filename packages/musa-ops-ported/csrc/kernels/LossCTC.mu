@@ -9,6 +9,7 @@
 #include <ATen/ops/tensor.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
+#include <musa_runtime/argument_checks.h>
 
 #include <algorithm>
 #include <limits>
@@ -262,6 +263,11 @@ at::Tensor _ctc_loss_backward(
     at::IntArrayRef target_lengths, const at::Tensor& neg_log_likelihood, const at::Tensor& log_alpha, int64_t blank,
     bool zero_infinity) {
   const Sequences sequences(log_probs, targets, input_lengths, target_lengths, blank);
+  const char* const op = "_ctc_loss_backward";
+  musa_runtime::check_shape(op, "grad", grad, {sequences.samples});
+  musa_runtime::check_shape(op, "neg_log_likelihood", neg_log_likelihood, {sequences.samples});
+  musa_runtime::check_shape(
+      op, "log_alpha", log_alpha, {sequences.samples, log_probs.size(0), 2 * sequences.longest + 1});
   const at::Tensor alpha = log_alpha.contiguous(), loss = neg_log_likelihood.contiguous();
   const at::Tensor beta = at::empty_like(alpha);
   const at::Tensor grad_input = at::empty_like(log_probs, at::MemoryFormat::Contiguous);

@@ -9,6 +9,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/sum.h>
+#include <musa_runtime/argument_checks.h>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
@@ -29,6 +30,11 @@ void check_dtype(const at::Tensor& target) {
 
 at::Tensor reduced(const at::Tensor& losses, int64_t reduction) {
   return reduction == at::Reduction::Mean ? losses.mean() : losses.sum();
+}
+
+// The gradient of the losses, or of their sum or mean.
+void check_gradient(const char* op, const at::Tensor& grad_output, Sizes sizes) {
+  musa_runtime::check_count(op, "grad_output", grad_output, grad_output.numel() == 1 ? 1 : sizes.rows);
 }
 
 void give(const at::Tensor& made, at::Tensor& out) {
@@ -183,6 +189,9 @@ void multilabel_gradients(
   for_each(sizes.rows * sizes.classes, [=] __device__(int64_t i) {
     const int64_t row = i / sizes.classes, start = row * sizes.classes;
     const Real x = static_cast<Real>(in[i]);
+    for (int64_t k = 0; k < sizes.classes && right[start + k] >= 0; ++k) {
+      CUDA_KERNEL_ASSERT(right[start + k] < sizes.classes && "a target is out of the range of classes");
+    }
     int64_t pairs = 0;
     if (static_cast<Real>(marks[i]) == Real(0)) {
       for (int64_t k = 0; k < sizes.classes && right[start + k] >= 0; ++k) {
@@ -241,6 +250,7 @@ at::Tensor multi_margin_loss_backward(
     const at::Scalar& margin, const std::optional<at::Tensor>& weight, int64_t reduction) {
   const Margin width = margin_of(p, margin);
   const Sizes sizes = check_multi_margin(self, target, weight);
+  check_gradient("multi_margin_loss_backward", grad_output, sizes);
   const at::Tensor grad_input = at::empty_like(self, at::MemoryFormat::Contiguous);
   const at::Tensor g = grad_output.contiguous();
   const at::Tensor in = self.contiguous();
@@ -294,6 +304,7 @@ at::Tensor multilabel_margin_loss_backward(
   TORCH_CHECK(
       is_target.sizes() == target.sizes(), "inconsistent is_target size: ", is_target.sizes(), " for target of size: ",
       target.sizes());
+  check_gradient("multilabel_margin_loss_backward", grad_output, sizes);
   const at::Tensor grad_input = at::empty_like(self, at::MemoryFormat::Contiguous);
   const at::Tensor g = grad_output.contiguous();
   const at::Tensor in = self.contiguous();

@@ -6,7 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/LinearAlgebra.h>
 #include <ATen/native/TensorIterator.h>
-#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty.h>
 #include <c10/util/complex.h>
 
 #include <cmath>
@@ -110,6 +110,13 @@ void multiply_batches(
     const at::Tensor& first, const at::Tensor& second, const at::Tensor& added, const at::Scalar& beta,
     const at::Scalar& alpha, const at::Tensor& out, bool batched = false) {
   if (out.numel() == 0) {
+    return;
+  }
+  // The dispatcher resolves neither operands nor the output of matrix products.
+  if (out.is_conj() || out.is_neg()) {
+    const at::Tensor values = at::empty(out.sizes(), out.options());
+    multiply_batches(first, second, added, beta, alpha, values, batched);
+    out.copy_(values);
     return;
   }
   const at::Tensor x = readable(first, out), y = readable(second, out);

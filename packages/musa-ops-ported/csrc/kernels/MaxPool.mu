@@ -6,6 +6,7 @@
 #include <ATen/native/Pool.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
+#include <musa_runtime/argument_checks.h>
 
 #include <limits>
 
@@ -268,6 +269,10 @@ void max_pool3d_gradient(
 void max_pool_gradient(
     const at::Tensor& gradient, const at::Tensor& indices, const Windows& windows, int spatial,
     const at::Tensor& grad_input) {
+  at::DimVector shape(grad_input.sizes().slice(0, grad_input.dim() - spatial));
+  shape.append(gradient.sizes().end() - spatial, gradient.sizes().end());
+  musa_runtime::check_shape("max_pool_backward", "grad_output", gradient, shape);
+  musa_runtime::check_shape("max_pool_backward", "indices", indices, shape);
   const Volume out(gradient, spatial), places(indices, spatial), in(grad_input, spatial);
   MUSA_DISPATCH(gradient.scalar_type(), "max_pool_backward", (MUSA_FLOATING), {
     const scalar_t* const from = gradient.const_data_ptr<scalar_t>();

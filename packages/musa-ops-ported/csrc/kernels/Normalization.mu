@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
+#include <musa_runtime/argument_checks.h>
 
 #include "engines/channels.muh"
 #include "engines/dispatch.h"
@@ -390,6 +391,9 @@ Triple backward(
     const at::Tensor& running_var, const at::Tensor& save_mean, const at::Tensor& save_invstd, bool train, double eps,
     std::array<bool, 3> mask) {
   const auto real = real_of(input);
+  check_channels(
+      input, {weight, train ? save_mean : running_mean, train ? save_invstd : running_var});
+  musa_runtime::check_shape("batch_norm_backward", "grad_out", grad_out, input.sizes());
   TORCH_CHECK(
       train ? save_mean.defined() && save_invstd.defined() : running_mean.defined() && running_var.defined(),
       "the statistics of the forward pass must be given");
@@ -570,6 +574,8 @@ std::tuple<at::Tensor, at::Tensor> batch_norm_gather_stats_with_counts(
   } else {
     merge_statistics<float>(means, invstds, numbers, eps, all_mean, all_invstd, unbiased);
   }
+  musa_runtime::check_shape("batch_norm_gather_stats", "running_mean", running_mean, all_mean.sizes());
+  musa_runtime::check_shape("batch_norm_gather_stats", "running_var", running_var, all_mean.sizes());
   update_running(or_undefined(running_mean), all_mean, momentum);
   update_running(or_undefined(running_var), unbiased, momentum);
   return {all_mean, all_invstd};
@@ -588,6 +594,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> batch_norm_backward_r
     const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd,
     const std::optional<at::Tensor>& weight, bool input_g, bool weight_g, bool bias_g) {
   check_channels(input, {mean, invstd});
+  musa_runtime::check_shape("batch_norm_backward_reduce", "grad_out", grad_out, input.sizes());
   const auto real = real_of(input);
   const GradientSums sums(grad_out.to(input.scalar_type()), input, dense_as(mean, real));
   const at::Tensor scale = or_undefined(weight);
@@ -605,6 +612,7 @@ at::Tensor batch_norm_backward_elemt(
     const at::Tensor& count) {
   const at::Tensor scale = or_undefined(weight);
   check_channels(input, {scale, mean, invstd, sum_dy, sum_dy_xmu});
+  musa_runtime::check_shape("batch_norm_backward_elemt", "grad_out", grad_out, input.sizes());
   const auto real = real_of(input);
   return input_gradient_of(
       grad_out.to(input.scalar_type()), input, dense_as(mean, real), dense_as(invstd, real), scale,

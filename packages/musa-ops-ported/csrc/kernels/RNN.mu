@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <musa_runtime/argument_checks.h>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
@@ -12,6 +13,9 @@
 
 namespace musa_ops_ported {
 namespace {
+
+using musa_runtime::check_dims;
+using musa_runtime::check_shape;
 
 template <typename Real>
 __device__ Real sigmoid(Real x) {
@@ -203,6 +207,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> _thnn_fused_lstm_cell(
 std::tuple<at::Tensor, at::Tensor, at::Tensor> _thnn_fused_lstm_cell_backward_impl(
     const std::optional<at::Tensor>& grad_hy, const std::optional<at::Tensor>& grad_cy, const at::Tensor& cx,
     const at::Tensor& cy, const at::Tensor& workspace, bool has_bias) {
+  const char* const op = "_thnn_fused_lstm_cell_backward_impl";
+  check_dims(op, "cx", cx, 2);
+  check_shape(op, "cy", cy, cx.sizes());
+  check_shape(op, "grad_hy", grad_hy, cx.sizes());
+  check_shape(op, "grad_cy", grad_cy, cx.sizes());
+  check_shape(op, "workspace", workspace, {cx.size(0), 4 * cx.size(1)});
   const at::Tensor gh = dense_as(grad_hy, cx.scalar_type());
   const at::Tensor gc = dense_as(grad_cy, cx.scalar_type());
   if (!gh.defined() && !gc.defined()) {
@@ -231,6 +241,9 @@ std::tuple<at::Tensor, at::Tensor> _thnn_fused_gru_cell(
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> _thnn_fused_gru_cell_backward(
     const at::Tensor& grad_hy, const at::Tensor& workspace, bool has_bias) {
+  const char* const op = "_thnn_fused_gru_cell_backward";
+  check_dims(op, "grad_hy", grad_hy, 2);
+  check_shape(op, "workspace", workspace, {grad_hy.size(0), kGruKept * grad_hy.size(1)});
   const at::Tensor g = grad_hy.contiguous();
   const at::Tensor kept = workspace.contiguous();
   const at::Tensor grad_input = at::empty({g.size(0), g.size(1) * 3}, g.options());

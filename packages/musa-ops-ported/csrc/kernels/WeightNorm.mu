@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <musa_runtime/argument_checks.h>
 
 #include "engines/dispatch.h"
 #include "engines/rows.muh"
@@ -85,6 +86,7 @@ void backward(
 
 std::tuple<at::Tensor, at::Tensor> _weight_norm_interface(const at::Tensor& v, const at::Tensor& g, int64_t dim) {
   const Slices slices(v, dim);
+  musa_runtime::check_count("_weight_norm_interface", "g", g, slices.rows);
   const at::Tensor in = v.contiguous();
   const at::Tensor lengths = g.contiguous();
   const at::Tensor w = at::empty_like(in, at::MemoryFormat::Contiguous);
@@ -103,6 +105,10 @@ std::tuple<at::Tensor, at::Tensor> _weight_norm_interface_backward(
   TORCH_CHECK(saved_g.is_contiguous(), "saved_g must be contiguous");
   TORCH_CHECK(saved_norms.is_contiguous(), "saved_norms must be contiguous");
   const Slices slices(saved_v, dim);
+  const char* const op = "_weight_norm_interface_backward";
+  musa_runtime::check_shape(op, "grad_w", grad_w, saved_v.sizes());
+  musa_runtime::check_count(op, "saved_g", saved_g, slices.rows);
+  musa_runtime::check_count(op, "saved_norms", saved_norms, slices.rows);
   const at::Tensor dw = grad_w.contiguous();
   const at::Tensor grad_v = at::empty_like(saved_v, at::MemoryFormat::Contiguous);
   const at::Tensor grad_g = at::empty_like(saved_g, at::MemoryFormat::Contiguous);

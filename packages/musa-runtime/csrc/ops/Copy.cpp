@@ -159,7 +159,7 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
     return self;
   }
   if (src.layout() != kStrided || self.layout() != kStrided || src.is_meta() || self.is_meta() ||
-      src.is_quantized() || self.is_quantized() || src._is_zerotensor()) {
+      src.is_quantized() || self.is_quantized() || src._is_zerotensor() || self._is_zerotensor()) {
     // Device-independent cases and errors are handled by torch's own copy.
     return at::native::copy_(self, src, non_blocking);
   }

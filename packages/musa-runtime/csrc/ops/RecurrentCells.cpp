@@ -7,6 +7,7 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros_like.h>
+#include <musa_runtime/argument_checks.h>
 #include <musa_runtime/op_pack.h>
 #include <ops/RecurrentCells.h>
 
@@ -24,6 +25,18 @@ using OptionalTensor = std::optional<Tensor>;
 
 Tensor with_bias(const Tensor& gates, const OptionalTensor& bias) {
   return bias.has_value() && bias->defined() ? gates + *bias : gates;
+}
+
+// Raises unless both gates are (B, gates * H) for a state of (B, H), and each bias has an element for each gate.
+void check_cell(
+    const char* op, const Tensor& input_gates, const Tensor& hidden_gates, const char* name, const Tensor& state,
+    const OptionalTensor& input_bias, const OptionalTensor& hidden_bias, int64_t gates) {
+  check_dims(op, name, state, 2);
+  const int64_t count = gates * state.size(1);
+  check_shape(op, "input_gates", input_gates, {state.size(0), count});
+  check_shape(op, "hidden_gates", hidden_gates, {state.size(0), count});
+  check_shape(op, "input_bias", input_bias, {count});
+  check_shape(op, "hidden_bias", hidden_bias, {count});
 }
 
 Tensor undefined_as_zeros(const OptionalTensor& gradient, const Tensor& like) {
@@ -46,6 +59,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell(
     const Tensor& cx,
     const OptionalTensor& input_bias,
     const OptionalTensor& hidden_bias) {
+  check_cell("_thnn_fused_lstm_cell", input_gates, hidden_gates, "cx", cx, input_bias, hidden_bias, 4);
   const Tensor gates = with_bias(with_bias(input_gates + hidden_gates, input_bias), hidden_bias);
   const auto chunks = gates.chunk(4, 1);
   const Tensor input = at::sigmoid(chunks[0]);
@@ -67,6 +81,12 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(
   if (!(grad_hy.has_value() && grad_hy->defined()) && !(grad_cy.has_value() && grad_cy->defined())) {
     return {};
   }
+  const char* const op = "_thnn_fused_lstm_cell_backward_impl";
+  check_dims(op, "cx", cx, 2);
+  check_shape(op, "cy", cy, cx.sizes());
+  check_shape(op, "grad_hy", grad_hy, cx.sizes());
+  check_shape(op, "grad_cy", grad_cy, cx.sizes());
+  check_shape(op, "workspace", workspace, {cx.size(0), 4 * cx.size(1)});
   const auto chunks = workspace.chunk(4, 1);
   const Tensor& input = chunks[0];
   const Tensor& forget = chunks[1];
@@ -91,6 +111,7 @@ std::tuple<Tensor, Tensor> gru_cell(
     const Tensor& hx,
     const OptionalTensor& input_bias,
     const OptionalTensor& hidden_bias) {
+  check_cell("_thnn_fused_gru_cell", input_gates, hidden_gates, "hx", hx, input_bias, hidden_bias, 3);
   const auto from_input = with_bias(input_gates, input_bias).chunk(3, 1);
   const auto from_hidden = with_bias(hidden_gates, hidden_bias).chunk(3, 1);
   const Tensor reset = at::sigmoid(from_input[0] + from_hidden[0]);
@@ -104,6 +125,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
     const Tensor& grad_hy,
     const Tensor& workspace,
     bool has_bias) {
+  const char* const op = "_thnn_fused_gru_cell_backward";
+  check_dims(op, "grad_hy", grad_hy, 2);
+  check_shape(op, "workspace", workspace, {grad_hy.size(0), 5 * grad_hy.size(1)});
   const auto chunks = workspace.chunk(5, 1);
   const Tensor& reset = chunks[0];
   const Tensor& update = chunks[1];

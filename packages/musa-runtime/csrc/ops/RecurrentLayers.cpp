@@ -66,8 +66,10 @@ TORCH_LIBRARY_FRAGMENT(torch_musa, m) {
 RecurrentLayer layer_of(
     const Tensor& input, TensorList state, TensorList weights, at::IntArrayRef batch_sizes, int64_t mode, bool has_biases,
     bool reverse) {
-  return {
+  RecurrentLayer layer{
       input, state.vec(), weights.vec(), batch_sizes.vec(), static_cast<RecurrentMode>(mode), has_biases, reverse};
+  check_layer(layer);
+  return layer;
 }
 
 RecurrentGradients gradients_of(
@@ -103,15 +105,19 @@ std::tuple<Tensor, Tensors, Tensors> backward_on_device(
     const OptionalTensor& grad_output, const OptionalTensor& grad_hidden, const OptionalTensor& grad_cell,
     const Tensor& input, TensorList state, TensorList weights, TensorList kept, at::IntArrayRef batch_sizes,
     int64_t mode, bool has_biases, bool reverse, std::array<bool, 3> wanted) {
-  return as_tuple(backward_by_steps(
-      layer_of(input, state, weights, batch_sizes, mode, has_biases, reverse), kept.vec(),
-      gradients_of(grad_output, grad_hidden, grad_cell), RecurrentCell::Operators, wanted));
+  const RecurrentLayer layer = layer_of(input, state, weights, batch_sizes, mode, has_biases, reverse);
+  const RecurrentGradients gradients = gradients_of(grad_output, grad_hidden, grad_cell);
+  check_gradients(layer, gradients);
+  return as_tuple(backward_by_steps(layer, kept.vec(), gradients, RecurrentCell::Operators, wanted));
 }
 
 // oneDNN's LSTM layer, which torch uses for the same calls on the CPU. It keeps its workspace of bytes and copies of its
-// results.
-bool is_kept_by_onednn(const Tensors& kept) {
-  return kept.size() == 4 && kept[0].scalar_type() == at::kByte;
+// results. The size of the workspace is known to oneDNN only.
+bool is_kept_by_onednn(const RecurrentLayer& layer, const Tensors& kept) {
+  return kept.size() == 4 && kept[0].scalar_type() == at::kByte && kept[1].dim() == 3 &&
+      kept[1].sizes().slice(0, 2) == layer.input.sizes().slice(0, 2) &&
+      kept[1].size(2) == layer.state[0].size(1) && kept[2].sizes() == layer.state[0].sizes() &&
+      kept[3].sizes() == layer.state[1].sizes();
 }
 
 bool is_for_onednn(const RecurrentLayer& layer) {
@@ -187,9 +193,8 @@ std::tuple<Tensor, Tensors, Tensors> forward_on_host(
     bool reverse, bool keep) {
   HostScope scope;
   scope.set_name("torch_musa::_recurrent_layer");
-  const RecurrentLayer layer{
-      scope.host(input), scope.host(state), scope.host(weights), batch_sizes.vec(), static_cast<RecurrentMode>(mode),
-      has_biases, reverse};
+  const RecurrentLayer layer =
+      layer_of(scope.host(input), scope.host(state), scope.host(weights), batch_sizes, mode, has_biases, reverse);
   scope.enter();
   RecurrentResult result = is_for_onednn(layer) ? onednn_forward(layer, keep)
                                                 : recurrent_steps(layer, RecurrentCell::Composed, keep);
@@ -202,14 +207,14 @@ std::tuple<Tensor, Tensors, Tensors> backward_on_host(
     int64_t mode, bool has_biases, bool reverse, std::array<bool, 3> wanted) {
   HostScope scope;
   scope.set_name("torch_musa::_recurrent_layer_backward");
-  const RecurrentLayer layer{
-      scope.host(input), scope.host(state), scope.host(weights), batch_sizes.vec(), static_cast<RecurrentMode>(mode),
-      has_biases, reverse};
+  const RecurrentLayer layer =
+      layer_of(scope.host(input), scope.host(state), scope.host(weights), batch_sizes, mode, has_biases, reverse);
   const Tensors host_kept = scope.host(kept);
   const RecurrentGradients gradients =
       gradients_of(scope.host(grad_output), scope.host(grad_hidden), scope.host(grad_cell));
+  check_gradients(layer, gradients);
   scope.enter();
-  RecurrentInputGradients of = is_for_onednn(layer) && is_kept_by_onednn(host_kept)
+  RecurrentInputGradients of = is_for_onednn(layer) && is_kept_by_onednn(layer, host_kept)
       ? onednn_backward(layer, host_kept, gradients)
       : backward_by_steps(layer, host_kept, gradients, RecurrentCell::Composed, wanted);
   return scope.device(as_tuple(std::move(of)));

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include <ops/RecurrentSteps.h>
 
+#include <ATen/DimVector.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_thnn_fused_gru_cell.h>
 #include <ATen/ops/_thnn_fused_gru_cell_backward.h>
@@ -15,7 +16,11 @@
 #include <ATen/ops/tanh_backward.h>
 #include <ATen/ops/threshold_backward.h>
 #include <ATen/ops/zeros_like.h>
+#include <musa_runtime/argument_checks.h>
 #include <ops/RecurrentCells.h>
+
+#include <algorithm>
+#include <numeric>
 
 namespace musa_runtime {
 namespace {
@@ -78,11 +83,80 @@ std::tuple<Tensor, Tensor> gru_step(
 
 } // namespace
 
+void check_layer(const RecurrentLayer& layer) {
+  const char* const op = "torch_musa::_recurrent_layer";
+  const bool lstm = layer.mode == RecurrentMode::Lstm;
+  const int64_t gates = lstm ? 4 : layer.mode == RecurrentMode::Gru ? 3 : 1;
+  const size_t plain = layer.has_biases ? 4 : 2;
+  TORCH_CHECK(
+      layer.mode >= RecurrentMode::Relu && layer.mode <= RecurrentMode::Gru, op, ": unknown mode ",
+      static_cast<int64_t>(layer.mode));
+  TORCH_CHECK(
+      layer.state.size() == (lstm ? 2 : 1) &&
+          (layer.weights.size() == plain || (lstm && layer.weights.size() == plain + 1)),
+      op, ": expected ", lstm ? 2 : 1, " states and ", plain, " weights, got ", layer.state.size(), " and ",
+      layer.weights.size());
+  TORCH_CHECK(
+      !layer.batch_sizes.empty() && layer.batch_sizes.back() > 0 &&
+          std::is_sorted(layer.batch_sizes.rbegin(), layer.batch_sizes.rend()),
+      op, ": expected batch_sizes that are positive and do not increase, got ", at::IntArrayRef(layer.batch_sizes));
+  TORCH_CHECK(
+      layer.input.dim() == 2 || layer.input.dim() == 3, op, ": expected an input of 2 or 3 dimensions, got shape ",
+      layer.input.sizes());
+  const int64_t batch = layer.batch_sizes.front();
+  const int64_t rows = std::accumulate(layer.batch_sizes.begin(), layer.batch_sizes.end(), int64_t{0});
+  const int64_t width = layer.input.size(-1);
+  const auto steps = static_cast<int64_t>(layer.batch_sizes.size());
+  check_shape(
+      op, "input", layer.input,
+      layer.input.dim() == 3 ? at::DimVector{steps, batch, width} : at::DimVector{rows, width});
+  TORCH_CHECK(
+      layer.input.dim() == 2 || layer.batch_sizes.back() == batch, op,
+      ": expected one batch size for an input of 3 dimensions, got ", at::IntArrayRef(layer.batch_sizes));
+  check_dims(op, "hidden state", layer.state[0], 2);
+  check_dims(op, "last state", layer.state.back(), 2);
+  const int64_t hidden = layer.state[0].size(1);
+  const int64_t cells = layer.state.back().size(1);
+  check_shape(op, "hidden state", layer.state[0], {batch, hidden});
+  check_shape(op, "cell state", layer.state.back(), {batch, cells});
+  check_shape(op, "weight of the input", layer.weights[0], {gates * cells, width});
+  check_shape(op, "weight of the hidden state", layer.weights[1], {gates * cells, hidden});
+  if (layer.has_biases) {
+    check_shape(op, "bias of the input", layer.weights[2], {gates * cells});
+    check_shape(op, "bias of the hidden state", layer.weights[3], {gates * cells});
+  }
+  if (is_projected(layer)) {
+    check_shape(op, "projection", layer.weights.back(), {hidden, cells});
+  } else {
+    TORCH_CHECK(hidden == cells, op, ": expected states of one size without a projection, got ", hidden, " and ", cells);
+  }
+}
+
+void check_gradients(const RecurrentLayer& layer, const RecurrentGradients& gradients) {
+  const char* const op = "torch_musa::_recurrent_layer_backward";
+  at::DimVector of_output(layer.input.sizes());
+  of_output.back() = layer.state[0].size(1);
+  check_shape(op, "grad_output", gradients.output, of_output);
+  check_shape(op, "grad_hidden", gradients.state[0], layer.state[0].sizes());
+  check_shape(op, "grad_cell", gradients.state[1], layer.state.back().sizes());
+}
+
 bool is_kept_by_steps(const RecurrentLayer& layer, const Tensors& kept) {
   const size_t expected = layer.mode == RecurrentMode::Lstm ? kKeptByLstm + (is_projected(layer) ? 1 : 0)
       : layer.mode == RecurrentMode::Gru                    ? kKeptByGru
                                                             : kKeptByRnn;
-  return kept.size() == expected && kept[0].scalar_type() == layer.input.scalar_type();
+  if (kept.size() != expected || kept[0].scalar_type() != layer.input.scalar_type()) {
+    return false;
+  }
+  const int64_t rows = std::accumulate(layer.batch_sizes.begin(), layer.batch_sizes.end(), int64_t{0});
+  const int64_t hidden = layer.state[0].size(1);
+  const int64_t cells = layer.state.back().size(1);
+  const int64_t of_workspace = layer.mode == RecurrentMode::Lstm ? 4 : layer.mode == RecurrentMode::Gru ? 5 : 1;
+  const auto has = [rows](const Tensor& tensor, int64_t width) {
+    return tensor.sizes() == at::IntArrayRef({rows, width});
+  };
+  return has(kept[0], of_workspace * cells) && has(kept[1], hidden) &&
+      std::all_of(kept.begin() + 2, kept.end(), [&](const Tensor& tensor) { return has(tensor, cells); });
 }
 
 RecurrentResult recurrent_steps(const RecurrentLayer& layer, RecurrentCell cell, bool keep) {

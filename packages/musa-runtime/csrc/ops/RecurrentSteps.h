@@ -35,6 +35,9 @@ struct RecurrentLayer {
   bool reverse; // from the last step to the first
 };
 
+// Raises unless all shapes and lengths of the layer belong together.
+void check_layer(const RecurrentLayer& layer);
+
 struct RecurrentResult {
   at::Tensor output; // (T, B, P) or (N, P)
   std::vector<at::Tensor> state; // like that of the layer
@@ -48,6 +51,9 @@ struct RecurrentGradients {
   at::Tensor output;
   std::vector<at::Tensor> state;
 };
+// Raises unless the gradients have the shapes of the layer's results.
+void check_gradients(const RecurrentLayer& layer, const RecurrentGradients& gradients);
+
 struct RecurrentInputGradients {
   at::Tensor input;
   std::vector<at::Tensor> state;

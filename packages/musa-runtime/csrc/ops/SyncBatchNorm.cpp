@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/var_mean.h>
+#include <musa_runtime/argument_checks.h>
 #include <musa_runtime/op_pack.h>
 
 #include <numeric>
@@ -38,6 +39,7 @@ Tensor per_channel(const Tensor& values, const Tensor& input) {
 }
 
 std::tuple<Tensor, Tensor> batch_norm_stats(const Tensor& input, double eps) {
+  check_least_dims("batch_norm_stats", "input", input, 2);
   const Tensor values = input.to(statistics_dtype(input));
   auto [variance, mean] = at::var_mean(values, at::IntArrayRef(all_but_channels(input)), /*correction=*/0, false);
   return {std::move(mean), at::rsqrt(variance + eps)};
@@ -50,6 +52,12 @@ Tensor batch_norm_elemt(
     const Tensor& mean,
     const Tensor& invstd,
     double /*eps*/) {
+  const char* const op = "batch_norm_elemt";
+  check_least_dims(op, "input", input, 2);
+  check_shape(op, "mean", mean, {input.size(1)});
+  check_shape(op, "invstd", invstd, {input.size(1)});
+  check_shape(op, "weight", weight, {input.size(1)});
+  check_shape(op, "bias", bias, {input.size(1)});
   Tensor result = (input.to(statistics_dtype(input)) - per_channel(mean, input)) * per_channel(invstd, input);
   if (weight.has_value() && weight->defined()) {
     result = result * per_channel(*weight, input);
@@ -70,6 +78,12 @@ std::tuple<Tensor, Tensor> join_statistics(
     double momentum,
     double eps,
     const Tensor& counts) {
+  const char* const op = "batch_norm_gather_stats";
+  check_dims(op, "mean", mean, 2);
+  check_shape(op, "invstd", invstd, mean.sizes());
+  check_count(op, "counts", counts, mean.size(0));
+  check_shape(op, "running_mean", running_mean, {mean.size(1)});
+  check_shape(op, "running_var", running_var, {mean.size(1)});
   const Tensor weights = counts.to(mean.scalar_type()).view({-1, 1});
   const Tensor total = weights.sum();
   Tensor joined_mean = (mean * weights).sum(0) / total;
@@ -110,6 +124,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_backward_reduce(
     bool input_g,
     bool weight_g,
     bool bias_g) {
+  const char* const op = "batch_norm_backward_reduce";
+  check_least_dims(op, "input", input, 2);
+  check_shape(op, "grad_out", grad_out, input.sizes());
+  check_shape(op, "mean", mean, {input.size(1)});
+  check_shape(op, "invstd", invstd, {input.size(1)});
+  check_shape(op, "weight", weight, {input.size(1)});
   const at::ScalarType dtype = statistics_dtype(input);
   const auto dims = all_but_channels(input);
   const Tensor gradient = grad_out.to(dtype);
@@ -135,6 +155,14 @@ Tensor batch_norm_backward_elemt(
     const Tensor& sum_dy,
     const Tensor& sum_dy_xmu,
     const Tensor& count) {
+  const char* const op = "batch_norm_backward_elemt";
+  check_least_dims(op, "input", input, 2);
+  check_shape(op, "grad_out", grad_out, input.sizes());
+  check_shape(op, "mean", mean, {input.size(1)});
+  check_shape(op, "invstd", invstd, {input.size(1)});
+  check_shape(op, "weight", weight, {input.size(1)});
+  check_shape(op, "sum_dy", sum_dy, {input.size(1)});
+  check_shape(op, "sum_dy_xmu", sum_dy_xmu, {input.size(1)});
   const at::ScalarType dtype = statistics_dtype(input);
   const Tensor total = count.sum().to(dtype);
   const Tensor mean_dy = per_channel(sum_dy / total, input);

@@ -11,6 +11,7 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
+#include <musa_runtime/argument_checks.h>
 #include <musa_runtime/op_pack.h>
 
 #include <cmath>
@@ -43,8 +44,12 @@ std::tuple<Tensor, Tensor> multi_head_attention(
     const Optional& mask, bool need_weights, bool average_weights, std::optional<int64_t> mask_type) {
   TORCH_CHECK(query.dim() == 3, "expected a query of 3 dimensions, (batch, length, features), and got ", query.sizes());
   TORCH_CHECK(
-      query.size(2) == embed_dim && embed_dim % heads == 0, "embed_dim ", embed_dim,
+      query.size(2) == embed_dim && heads > 0 && embed_dim % heads == 0, "embed_dim ", embed_dim,
       " must be the last size of the query ", query.sizes(), " and a multiple of num_head ", heads);
+  check_shape("_native_multi_head_attention", "key", key, query.sizes());
+  check_shape("_native_multi_head_attention", "value", value, query.sizes());
+  check_shape("_native_multi_head_attention", "qkv_weight", qkv_weight, {3 * embed_dim, embed_dim});
+  check_shape("_native_multi_head_attention", "qkv_bias", qkv_bias, {3 * embed_dim});
   const auto part = [&](const Tensor& x, int64_t i) {
     return split_heads(
         at::linear(

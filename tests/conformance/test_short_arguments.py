@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""A tensor argument that is too short raises an error or gives the CPU's result. No kernel reads or writes
+past its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.conformance import composite_calls, short_arguments
+
+# Operators that autograd or torch's own code calls with shapes that belong together.
+_INTERNAL = re.compile(r"backward|_impl|_helper|_cell|_interface|batch_norm|layer_norm|_recurrent|_jvp|^_")
+_SAMPLED_EVERY = 6
+
+
+def _check(calls: list, providers: tuple[str, ...], folder: Path) -> Counter:
+    report = short_arguments.run(calls, providers, folder)
+    assert not report.faults, "\n".join([str(dict(report.outcomes)), *report.faults])
+    return report.outcomes
+
+
+@pytest.mark.once
+def test_operators_of_the_runtime(device: str, tmp_path: Path) -> None:
+    calls = composite_calls.offered_by("runtime", composite_calls.own())
+    assert len(calls) > 20
+    outcomes = _check(calls, ("runtime", "host"), tmp_path)
+    assert outcomes["raised"] > 200, outcomes
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("providers", [("mudnn", "ported"), ("ported",)], ids=lambda names: names[0])
+def test_operators_of_packs(providers: tuple[str, ...], device: str, full: bool, tmp_path: Path) -> None:
+    recorded = composite_calls.recorded(device, 1 if full else _SAMPLED_EVERY)
+    calls = composite_calls.offered_by(providers[0], [*recorded, *composite_calls.own()])
+    if not full:
+        calls = [call for call in calls if _INTERNAL.search(call[0])]
+    outcomes = _check(calls, (*providers, "runtime", "host"), tmp_path)
+    assert outcomes["raised"] > len(calls), outcomes
+
+
+@pytest.mark.once
+def test_faults_are_found(device: str, tmp_path: Path) -> None:
+    report = short_arguments.run(short_arguments.faulty_calls(), ("host",), tmp_path)
+    found = {}
+    for fault in report.faults:
+        name = re.match(rf"{short_arguments.FAULTY}::(\w+)", fault)[1]
+        found.setdefault(name, fault)
+    assert set(found) == {"reads", "writes", "crashes", "differs", "accepts"}
+    assert "reads outside" in found["reads"]
+    assert "writes outside" in found["writes"]
+    assert "exit status" in found["crashes"]
+    assert "differs" in found["differs"]
+    assert "accepted" in found["accepts"]
