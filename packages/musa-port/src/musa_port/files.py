@@ -169,11 +169,19 @@ def write(sources: list[Source], engine: Engine, output: Path, report: Report | 
     Adds to `report` (default: a new one) and returns it.
 
     Raises:
-        InputError: if a result would overwrite the input or another result; no file is written.
+        InputError: if a result would overwrite the input or another result, or be outside of the folder; no
+            file is written.
     """
     report = Report() if report is None else report
     read = {source.path.resolve() for source in sources}
     for target in (output / engine.path(source.name) for source in sources):
+        if not target.resolve().is_relative_to(output.resolve()):
+            raise InputError(
+                f"{target} would be outside of the output folder.\n"
+                "Likely causes: the rules rename a path to one with '..'; a link in the output folder leads "
+                "out of it.\n"
+                "Fix: use rules that you trust, and an empty output folder"
+            )
         if target.resolve() in read:
             raise InputError(f"{target} is read and would be written. Fix: choose another output folder")
     for _, name, ported in port(sources, engine):

@@ -8,6 +8,7 @@ import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -71,13 +72,50 @@ def load(name: str | Path) -> Rules:
     Raises:
         RuleError: if the file is missing or invalid.
     """
+    return _load(name, ())
+
+
+def _load(name: str | Path, extending: tuple[Path, ...]) -> Rules:
     path = Path(name) if str(name).endswith(".toml") else FOLDER / f"{name}.toml"
+    content = _content(path)
+    if path.resolve() in extending:
+        raise RuleError(f"{extending[0]} extends itself through {path}")
+    rules = Rules()
+    if base := content.get("extends"):
+        beside = path.parent / f"{base}.toml"
+        rules = _load(beside if beside.exists() else base, (*extending, path.resolve()))
+    rules.about = content.get("about", "")
+    rules.keep |= set(content.get("keep", ()))
+    for table in _TABLES:
+        getattr(rules, table).update(content.get(table, {}))
+    try:
+        rules.phrases += [_phrase(entry) for entry in content.get("phrases", ())]
+        rules.doubts += [
+            Doubt(re.compile(entry["find"]), entry["why"]) for entry in content.get("doubts", ())
+        ]
+    except KeyError as error:
+        raise RuleError(f"{path}: a phrase or doubt has no {error}") from error
+    except (re.error, IndexError, RecursionError, OverflowError) as error:
+        raise RuleError(f"{path}: a phrase or doubt has no valid regular expression: {error}") from error
+    return rules
+
+
+def _phrase(entry: dict[str, str]) -> Phrase:
+    pattern, unless = re.compile(entry["find"]), entry.get("unless")
+    pattern.sub(entry["replace"], "")  # raises if the replacement names a group that is not there
+    return Phrase(pattern, entry["replace"], entry["why"], None if unless is None else re.compile(unless))
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Returns the checked content of a file."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.toml")))
         raise RuleError(f"there is no rule file {path}.\nFix: use a path, or one of {known}") from None
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise RuleError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # also bytes that are not UTF-8
         raise RuleError(f"{path} is not TOML: {error}") from error
     if unknown := set(content) - _KEYS:
         raise RuleError(f"{path}: {', '.join(sorted(unknown))} is unknown; the keys are {sorted(_KEYS)}")
@@ -85,31 +123,19 @@ def load(name: str | Path) -> Rules:
         raise RuleError(
             f"{path}: version {content.get('version')!r} of the format is not supported, only {SUPPORTED}"
         )
-    base = content.get("extends")
-    rules = (
-        load(path.parent / f"{base}.toml" if base and (path.parent / f"{base}.toml").exists() else base)
-        if base
-        else Rules()
-    )
-    rules.about = content.get("about", "")
-    rules.keep |= set(content.get("keep", ()))
-    for table in _TABLES:
-        getattr(rules, table).update(content.get(table, {}))
-    try:
-        rules.phrases += [
-            Phrase(
-                re.compile(entry["find"]),
-                entry["replace"],
-                entry["why"],
-                re.compile(entry["unless"]) if "unless" in entry else None,
-            )
-            for entry in content.get("phrases", ())
-        ]
-        rules.doubts += [
-            Doubt(re.compile(entry["find"]), entry["why"]) for entry in content.get("doubts", ())
-        ]
-    except KeyError as error:
-        raise RuleError(f"{path}: a phrase or doubt has no {error}") from error
-    except re.error as error:
-        raise RuleError(f"{path}: {error.pattern!r} is not a regular expression: {error}") from error
-    return rules
+    for key, value in content.items():
+        if key in _TABLES:
+            valid = _is_table(value) and "" not in value
+        elif key in ("phrases", "doubts"):
+            valid = isinstance(value, list) and all(map(_is_table, value))
+        elif key == "keep":
+            valid = isinstance(value, list) and all(isinstance(name, str) for name in value)
+        else:
+            valid = key == "version" or isinstance(value, str)
+        if not valid:
+            raise RuleError(f"{path}: the value of {key} is not of the form that rules/cuda.toml shows")
+    return content
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())

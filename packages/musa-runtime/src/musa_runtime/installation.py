@@ -46,7 +46,10 @@ def command(*names: str, reinstall: bool = False) -> str:
     # A third-party pack comes from another place.
     own = all(name == "torch-musa" or name.startswith("musa-") for name in names)
     for reference in (*names, *_REFERENCES) if own else names:
-        built = _from_record(_direct_url(reference), names, reinstall)
+        try:
+            built = _from_record(_direct_url(reference), names, reinstall)
+        except (AttributeError, TypeError, ValueError):  # the record has values that pip does not write
+            continue
         if built:
             return built
     place = f"<the folder or index that {'torch-musa' if own else names[0]} was installed from>"
@@ -57,7 +60,7 @@ def _direct_url(name: str) -> Any:
     """Returns pip's record of a distribution's origin, as in PEP 610, or None."""
     try:
         return json.loads(metadata.distribution(name).read_text("direct_url.json") or "null")
-    except (metadata.PackageNotFoundError, ValueError):
+    except (metadata.PackageNotFoundError, ValueError, RecursionError):
         return None
 
 

@@ -122,11 +122,30 @@ def _add_debug_arguments(name, parser):
 
         script.add_arguments(parser)
         return
-    parser.add_argument("--times", type=int, default=1, help="number of runs, whose results must be equal")
-    parser.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE")
+    parser.add_argument(
+        "--times", type=_from_1, default=1, help="number of runs, whose results must be equal"
+    )
+    parser.add_argument(
+        "--import", dest="modules", action="append", default=[], metavar="MODULE", help="import it first"
+    )
+    parser.add_argument(
+        "--namespace",
+        dest="namespaces",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="accept operators of this namespace, e.g. torchvision, besides those of aten",
+    )
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="call.pt of a difference, or a file of torch_musa.debug.dump"
     )
+
+
+def _from_1(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
 
 
 def _replay(options):
@@ -136,7 +155,9 @@ def _replay(options):
 
     for module in options.modules:
         importlib.import_module(module)
-    outcomes = [debug.replay(file, times=options.times) for file in options.files]
+    outcomes = [
+        debug.replay(file, times=options.times, namespaces=options.namespaces) for file in options.files
+    ]
     return "\n".join(map(str, outcomes)), max(outcome.status for outcome in outcomes)
 
 

@@ -39,15 +39,23 @@ def select(group):
 
 
 def dist_of(entry):
-    """Returns the name of an entry point's distribution."""
-    return _name(entry.dist)
+    """Returns the name of an entry point's distribution; "unnamed" if its metadata cannot be read."""
+    return _field(entry.dist, "Name") or "unnamed"
+
+
+def version_of(entry):
+    """Returns the version of an entry point's distribution; "" if its metadata cannot be read."""
+    return _field(entry.dist, "Version")
 
 
 @functools.cache
-def _name(dist):
+def _field(dist, name):
     # Avoids the email header parser, which takes almost a millisecond per distribution.
-    found = re.search(r"^Name:\s*(\S+)", dist.read_text("METADATA") or "", re.MULTILINE)
-    return found.group(1) if found else dist.name
+    try:
+        found = re.search(rf"^{name}:[ \t]*(\S+)", dist.read_text("METADATA") or "", re.MULTILINE)
+    except UnicodeDecodeError:
+        return ""
+    return found.group(1) if found else ""
 
 
 def is_disabled(name):

@@ -123,7 +123,7 @@ def check_pack_of(name):
         reason = f"torch.musa.{name}: no installed pack offers it.\nFix: python -m torch_musa doctor"
     if reason is not None:
         raise PackError(reason)
-    dist = pack_modules.offered()[name].dist.name
+    dist = entry_points.dist_of(pack_modules.offered()[name])
     loaded = records()
     for record in loaded:
         if record.dist == dist and record.error is not None:
@@ -134,27 +134,29 @@ def check_pack_of(name):
 def _discover():
     """Returns (record, entry point) of each pack, sorted by name. Records mistakes in the metadata."""
     contracts = {
-        (entry.dist.name, entry.name): entry.value for entry in entry_points.select(entry_points.CONTRACTS_V1)
+        (entry_points.dist_of(entry), entry.name): entry.value
+        for entry in entry_points.select(entry_points.CONTRACTS_V1)
     }
     found = {}
     for group in sorted(entry_points.installed().groups, key=_version_of, reverse=True):
         version = _version_of(group)
         for entry in entry_points.select(group) if version else ():
-            key = entry.name, entry.dist.name
-            contract = f"v{version}" if version > 1 else contracts.get((entry.dist.name, entry.name))
+            key = entry.name, entry_points.dist_of(entry)
+            contract = f"v{version}" if version > 1 else contracts.get(key[::-1])
             # A pack may declare several versions, for older and newer loaders; the newest supported
             # one is used.
             if key not in found or found[key][0].contract not in _CONTRACTS:
-                found[key] = PackRecord(*key, entry.dist.version, contract=contract), entry
+                found[key] = PackRecord(*key, entry_points.version_of(entry), contract=contract), entry
     for record, _ in found.values():
         if not entry_points.is_disabled(record.name):
             _check_before_loading(record)
     for entry in entry_points.without_pack():
-        record = PackRecord(entry.name, entry.dist.name, entry.dist.version)
+        dist = entry_points.dist_of(entry)
+        record = PackRecord(entry.name, dist, entry_points.version_of(entry))
         named = entry.group in (entry_points.IMPORT_HOOKS, entry_points.ATTRIBUTES)
         needed = f"pack named {entry.name!r}" if named else "pack"
-        _fail(record, PackError(f"{entry.group} = {entry.value}: {entry.dist.name} declares no {needed}"))
-        found.setdefault((entry.name, entry.dist.name), (record, entry))
+        _fail(record, PackError(f"{entry.group} = {entry.value}: {dist} declares no {needed}"))
+        found.setdefault((entry.name, dist), (record, entry))
     return [found[key] for key in sorted(found)]
 
 
@@ -178,15 +180,16 @@ def _taken_name(record):
     """Returns the error for the first module of a record whose name is taken, or None."""
     for group, prefix in ((entry_points.MODULES, "torch.musa"), (entry_points.SUBMODULES, "torch_musa")):
         for entry in entry_points.select(group):
-            if entry.dist.name != record.dist:
+            if entry_points.dist_of(entry) != record.dist:
                 continue
             owner = entry_points.offered(group).get(entry.name)
+            taken_by = owner and entry_points.dist_of(owner)
             if group == entry_points.MODULES and entry.name in sys.modules["torch_musa.musa"].__all__:
                 return f"torch.musa.{entry.name} is taken by torch.musa itself"
             if group == entry_points.SUBMODULES and sys.modules["torch_musa"]._has_file(entry.name):
                 return f"torch_musa.{entry.name} is taken by torch_musa itself"
-            if owner is not None and owner.dist.name != record.dist:
-                return f"{prefix}.{entry.name} is taken by {owner.dist.name} {owner.dist.version}"
+            if owner is not None and taken_by != record.dist:
+                return f"{prefix}.{entry.name} is taken by {taken_by} {entry_points.version_of(owner)}"
     return None
 
 

@@ -13,7 +13,7 @@ from .digest import digest
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     import torch
 
@@ -77,23 +77,33 @@ def replay(
     times: int = 1,
     tolerances: Mapping[torch.dtype, tuple[float, float]] | None = None,
     device: str | torch.device = "musa",
+    namespaces: Collection[str] = (),
 ) -> Outcome:
     """Repeats a call saved by `dump` or `compare`, on the device and on the CPU.
+
+    The file chooses the operator: one of aten that computes with tensors and reads or writes no files, or
+    one of the `namespaces`. It cannot run other code, but it can use much memory and time.
 
     Args:
         path (path): the file.
         times (int): number of runs on the device, each with fresh arguments.
         tolerances (dict of torch.dtype to pair of float): as in `compare`.
         device (str): device for tensors that were on the musa device.
+        namespaces (collection of str): accepts the operators of these namespaces too, e.g.
+            ("torchvision",). They may do anything, also to files.
 
     Returns:
         Outcome
 
     Raises:
-        CallFileError: if the file contains no call, or its operator is missing in this process.
+        CallFileError: if the file contains no call, or its operator is missing in this process or not
+            accepted.
+        ValueError: if `times` is less than 1.
     """
+    if times < 1:
+        raise ValueError(f"times is {times}.\nFix: pass 1 or more")
     content = call_file.load(path)
-    func = call_file.operator(content)
+    func = call_file.operator(content, namespaces)
     digests, results, error, shown = [], (), None, ()
     with compare(None, tolerances=tolerances, check_inputs=True) as comparison:
         for _ in range(times):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from pathlib import Path
@@ -97,7 +98,7 @@ import sys
 
 from torch_musa.debug import replay
 
-outcome = replay(pathlib.Path(__file__).with_name("call.pt"))
+outcome = replay(pathlib.Path(__file__).with_name("call.pt"), namespaces={namespaces})
 print(outcome)
 sys.exit(outcome.status)
 '''
@@ -164,21 +165,25 @@ def _script(
     where = call.where()
     title = f"{where}:\n{note}" if note else where
     title = title.replace("\\", "\\\\").replace('"""', "'''")
+    namespace, _, name = call.func._schema.name.partition("::")
     if not expected:
-        return _SCRIPT_OF_REPLAY.format(title=title)
+        return _SCRIPT_OF_REPLAY.format(title=title, namespaces=[namespace])
     places: dict[int, int] = {}
     for _, tensor in call.inputs:
         places.setdefault(id(tensor), len(places))
     shown = [_as_code(value, places) for value in call.args]
     shown += [f"{name}={_as_code(value, places)}" for name, value in call.kwargs.items()]
-    namespace, _, name = call.func._schema.name.partition("::")
     operator = f"torch.ops.{namespace}.{name}.{call.func._overloadname}"
     written = [f'result["{name}"] = t[{places[id(tensor)]}]' for name, tensor in call.written]
+    limits = [
+        f"{key!r}: {_as_code(tolerances.get(value.dtype, (0.0, 0.0)), places)}"
+        for key, value in expected.items()
+    ]
     return _SCRIPT.format(
         title=title,
         call=f"{operator}({', '.join(shown)})",
         written="\n".join(written),
-        tolerance={name: tolerances.get(value.dtype, (0.0, 0.0)) for name, value in expected.items()},
+        tolerance=f"{{{', '.join(limits)}}}",
     )
 
 
@@ -191,7 +196,9 @@ def _as_code(value: object, places: Mapping[int, int]) -> str:
         return repr(str(value.type))
     if isinstance(value, torch.Generator):
         return "None"
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+    if isinstance(value, complex):  # repr() loses the sign of zeros: complex(-0.0, 0.0)
+        return f"complex({_as_code(value.real, places)}, {_as_code(value.imag, places)})"
+    if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return (
         repr(value) if not isinstance(value, (torch.dtype, torch.layout, torch.memory_format)) else str(value)
