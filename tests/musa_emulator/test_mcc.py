@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import platform
+import os
 import re
 import shlex
 import shutil
@@ -513,6 +514,24 @@ def test_it_runs_if_path_has_no_python(source: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert run(tmp_path / "fill").stdout == "42 42\n"
+
+
+@pytest.mark.parametrize("value", ["'", 'c++ "', "\\"])
+@pytest.mark.parametrize("name", ["CXX", "MUSA_HOST_CXX", "CC", "MUSA_HOST_CC", "MUSA_EMULATOR_CLANG"])
+def test_an_unclosed_quotation_mark_is_named(source: Path, tmp_path: Path, name: str, value: str) -> None:
+    c_source = tmp_path / "empty.c"
+    c_source.write_text("")
+    two_pass = ["--two-pass"] if name == "MUSA_EMULATOR_CLANG" else []
+    command = [str(MCC), *two_pass, "-c", str(c_source if name.endswith("CC") else source)]
+    environment = {**os.environ, name: value}
+    done = subprocess.run([*command, "-o", "/dev/null"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and f"{name}=" in done.stderr and "Fix:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_first_line_of_the_version_names_the_compiler() -> None:
+    done = subprocess.run([str(MCC), "--version"], capture_output=True, text=True)
+    assert re.match(r"mcc: the compiler of musa-emulator, based on \S+ .*\d", done.stdout), done.stdout
 
 
 def test_a_link_to_it_runs(tmp_path: Path) -> None:

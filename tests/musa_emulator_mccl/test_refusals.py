@@ -130,11 +130,18 @@ for _ in range(3):
     assert outputs_of(code, tmp_path, 1)[0].split() == ["0", "2", "0"]
 
 
-@pytest.mark.parametrize("rule", ["mcclAllReduce=drop", "@x=drop", "@1=fly", "@1=delay:soon", "@0=drop"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *("mcclAllReduce=drop", "@x=drop", "@1=fly", "@1=delay:soon", "@0=drop", "mcclAllreduce@1=drop"),
+        *("@1=delay:-5", "@1=delay:99999999999", "@99999999999999999999=drop", "nonsense", " "),
+    ],
+)
 def test_an_invalid_rule_for_faults_is_named(tmp_path, rule):
     code = """
         comm = ctypes.c_void_p()
         print(mccl.mcclCommInitRank(ctypes.byref(comm), 1, unique_id(), 0))
     """
     [done] = run_ranks(code, tmp_path, 1, MUSA_EMULATOR_MCCL_FAULT=rule)
-    assert done.out.strip() == "5" and f"has '{rule}'; expected CALL@N=ACTION" in done.err
+    assert done.out.strip() == "5" and f"at '{rule}'; expected CALL@N=ACTION" in done.err
+    assert "Fix: correct it" in done.err

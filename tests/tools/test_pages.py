@@ -17,11 +17,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (".py", ".cpp", ".h", ".mu", ".muh", ".cmake", "CMakeLists.txt")
 OWN = r"(?:MUSA|MUSART|MUDNN|MUPTI|MCCL|TORCH_MUSA|TORCH_MCCL|TORCH_FR|PYTORCH_MUSA)_[A-Z0-9_]+"
 READ = re.compile(
-    rf"""(?:getenv|environ(?:\.get|\.setdefault|\.pop)?|getCvar\w+)\s*[(\[]\s*\{{?\s*["']([A-Z][A-Z0-9_]+)["']"""
+    r"""(?:getenv|environ(?:\.get|\.setdefault|\.pop)?|getCvar\w+|switches\.\w+|environment_\w+)\s*"""
+    rf"""[(\[]\s*\{{?\s*["']([A-Z][A-Z0-9_]+)["']"""
     rf"""|["'](PYTORCH_[A-Z0-9_]+|{OWN})["']"""
 )
 # Readers in musa-distributed, which add the prefix.
-PREFIXED = re.compile(r"""\b(?:flag|number)\("([A-Z][A-Z0-9_]+)""")
+PREFIXED = re.compile(r"""(?<!\.)\b(?:flag|number)\("([A-Z][A-Z0-9_]+)""")
 # A row of a table of variables begins with one or more of them.
 ROW = re.compile(rf"^\| `({OWN})`(?:, `({OWN})`)*", re.MULTILINE)
 # All names of a row of docs/guide/environment.md, whatever their prefix.

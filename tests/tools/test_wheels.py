@@ -8,12 +8,14 @@ import importlib.metadata
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import musa_runtime
 from tests.harness.clean_environment import CleanEnvironment
@@ -174,6 +176,55 @@ def test_the_extras_bring_every_package(stubs):
     assert done.returncode == 0, done.stderr
     installed = {entry["metadata"]["name"] for entry in json.loads(done.stdout)["install"]}
     assert set(packages.package_names()) <= installed
+
+
+PAGES_WITH_COMMANDS = re.compile(r"^pip install torch==\S+ (.+)$", re.MULTILINE)
+
+
+def needed_from_an_index(python: str) -> set[str]:
+    """Distributions that the family requires on a version of Python, except itself and torch."""
+    family = set(packages.package_names())
+    found = set()
+    for name in family:
+        for text in project(name).get("dependencies", ()):
+            requirement = Requirement(text)
+            environment = {"python_version": python, "python_full_version": f"{python}.0"}
+            if requirement.marker is None or requirement.marker.evaluate(environment):
+                found.add(requirement.name)
+    return found - family - {"torch"}
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
+def test_the_pages_install_what_the_wheels_need_from_an_index(python):
+    lines = [
+        (page, line)
+        for page in (
+            *(ROOT / "docs").rglob("*.md"),
+            ROOT / "README.md",
+            *(ROOT / "packages").glob("*/README.md"),
+        )
+        for line in PAGES_WITH_COMMANDS.findall(page.read_text(encoding="utf-8"))
+        if "pluggy" in line
+    ]
+    assert len(lines) >= 5
+    needed = needed_from_an_index(python)
+    assert "pluggy" in needed and ("tomli" in needed) == (python == "3.10")
+    for page, line in lines:
+        listed = {Requirement(word).name for word in shlex.split(line)}
+        assert needed <= listed, (page, needed - listed)
+
+
+def test_a_folder_without_a_requirement_cannot_be_installed_from(tmp_path):
+    """The resolver, as on the pages: the known-bad case of the test above."""
+    write_family(tmp_path, musa_runtime.TORCH_MINOR)
+    write_stub(tmp_path, "torch", f"{musa_runtime.TORCH_MINOR}.0")
+    for name in sorted(needed_from_an_index("3.10") - {"PyYAML"}):
+        write_stub(tmp_path, name, "99")
+    done = resolve(tmp_path, "torch-musa[all,emulator]")
+    assert done.returncode != 0 and "PyYAML" in done.stderr
+    write_stub(tmp_path, "PyYAML", "99")
+    done = resolve(tmp_path, "torch-musa[all,emulator]")
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_extra_emulator_brings_every_library_of_the_emulator(stubs):

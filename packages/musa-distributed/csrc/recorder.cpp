@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "python_use.h"
+#include "settings.h"
 
 namespace c10d::mccl {
 namespace {
@@ -57,12 +58,12 @@ c10::IValue value_or_none(const std::optional<T>& value) {
 
 Recorder& Recorder::instance() {
   static Recorder& instance = *new Recorder(static_cast<size_t>(
-      std::max(0, getCvarInt({"TORCH_FR_BUFFER_SIZE", "TORCH_MCCL_TRACE_BUFFER_SIZE"}, 2000))));
+      environment_number({"TORCH_FR_BUFFER_SIZE", "TORCH_MCCL_TRACE_BUFFER_SIZE"}, 2000, 0, 1 << 24)));
   return instance;
 }
 
 Recorder::Recorder(size_t entries)
-    : capacity_(entries), cpp_stacks_(getCvarBool({"TORCH_FR_CPP_STACK", "TORCH_MCCL_TRACE_CPP_STACK"}, false)) {
+    : capacity_(entries), cpp_stacks_(environment_flag({"TORCH_FR_CPP_STACK", "TORCH_MCCL_TRACE_CPP_STACK"}, false)) {
   ring_.reserve(std::min<size_t>(entries, 4096));
 }
 

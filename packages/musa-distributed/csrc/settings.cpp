@@ -2,33 +2,75 @@
 // Copyright (c) torch_musa contributors
 #include "settings.h"
 
+#include <c10/musa/MUSAEnvironment.h>
 #include <c10/util/Exception.h>
-#include <torch/csrc/distributed/c10d/Utils.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <limits>
 
 namespace c10d::mccl {
 namespace {
 
-// Uses torch's parsers. The name without the TORCH_ prefix is the older form.
-bool flag(const std::string& name, bool otherwise) {
-  return getCvarBool({"TORCH_MCCL_" + name, "MCCL_" + name}, otherwise);
+[[noreturn]] void refuse(const std::string& name, const std::string& value, const std::string& expected) {
+  TORCH_CHECK_VALUE(
+      false, name, "='", c10::musa::printable(value), "' is invalid; expected ", expected,
+      ".\nFix: correct it, or unset ", name);
 }
 
-int number(const std::string& name, int otherwise, int least) {
-  const int value = getCvarInt({"TORCH_MCCL_" + name, "MCCL_" + name}, otherwise);
-  TORCH_CHECK_VALUE(value >= least, "TORCH_MCCL_", name, " is ", value, "; it must be ", least, " or more.");
-  return value;
+// Calls `parse` with the value of the first name that is set and not empty. The name without the TORCH_ prefix is the older
+// form.
+template <class T, class Parse>
+T read(std::initializer_list<std::string> names, T otherwise, Parse parse) {
+  for (const std::string& name : names) {
+    if (const std::string value = c10::musa::environment_variable(name.c_str()); !value.empty()) {
+      return parse(name, value);
+    }
+  }
+  return otherwise;
+}
+
+bool flag(const std::string& name, bool otherwise) {
+  return environment_flag({"TORCH_MCCL_" + name, "MCCL_" + name}, otherwise);
+}
+
+int number(const std::string& name, int otherwise, int least, int most = std::numeric_limits<int>::max()) {
+  return environment_number({"TORCH_MCCL_" + name, "MCCL_" + name}, otherwise, least, most);
 }
 
 } // namespace
 
+bool environment_flag(std::initializer_list<std::string> names, bool otherwise) {
+  return read(names, otherwise, [](const std::string& name, const std::string& value) {
+    std::string word = value;
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+    // The words that torch takes for its own variables.
+    if (word == "1" || word == "y" || word == "yes" || word == "t" || word == "true") {
+      return true;
+    }
+    if (word == "0" || word == "n" || word == "no" || word == "f" || word == "false") {
+      return false;
+    }
+    refuse(name, value, "0 or 1");
+  });
+}
+
+int environment_number(std::initializer_list<std::string> names, int otherwise, int least, int most) {
+  return read(names, otherwise, [&](const std::string& name, const std::string& value) {
+    int result = 0;
+    const char* const last = value.data() + value.size();
+    const auto [end, error] = std::from_chars(value.data(), last, result);
+    if (error != std::errc() || end != last || result < least || result > most) {
+      refuse(name, value, c10::str("a number from ", least, " to ", most));
+    }
+    return result;
+  });
+}
+
 Settings Settings::from_environment() {
   Settings s;
-  const int on_error = number("ASYNC_ERROR_HANDLING", static_cast<int>(s.on_error), 0);
-  TORCH_CHECK_VALUE(
-      on_error <= 3, "TORCH_MCCL_ASYNC_ERROR_HANDLING is ", on_error,
-      "; it must be 0 (failures are not detected), 1 (abort, then end the process), 2 (abort and raise) or 3 (end the "
-      "process).");
-  s.on_error = static_cast<OnError>(on_error);
+  s.on_error = static_cast<OnError>(number("ASYNC_ERROR_HANDLING", static_cast<int>(s.on_error), 0, 3));
   s.blocking_wait = flag("BLOCKING_WAIT", s.blocking_wait);
   s.propagate_error = flag("PROPAGATE_ERROR", s.propagate_error);
   s.desync_debug = flag("DESYNC_DEBUG", s.desync_debug);

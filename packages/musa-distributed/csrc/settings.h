@@ -5,9 +5,15 @@
 #pragma once
 
 #include <chrono>
+#include <initializer_list>
 #include <string>
 
 namespace c10d::mccl {
+
+// The value of the first variable that is set and not empty, or `otherwise`. Raises ValueError, with the variable's name, for
+// an invalid value.
+bool environment_flag(std::initializer_list<std::string> names, bool otherwise);
+int environment_number(std::initializer_list<std::string> names, int otherwise, int least, int most);
 
 struct Settings {
   // Reaction to a failure or timeout of a call; the values are those of TORCH_NCCL_ASYNC_ERROR_HANDLING.

@@ -2,7 +2,8 @@
 // Copyright (c) torch_musa contributors
 #include "faults.h"
 
-#include <atomic>
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -19,6 +20,22 @@ struct Rule {
   Fault fault;
 };
 
+template <class Number>
+bool parse(const std::string& text, Number* number) {
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, *number);
+  return error == std::errc() && end == last && !text.empty();
+}
+
+// Whether a name is that of a collective, or empty.
+bool is_call(const std::string& name) {
+  constexpr Kind kKinds[] = {
+      Kind::AllReduce, Kind::Reduce, Kind::Broadcast, Kind::AllGather, Kind::ReduceScatter, Kind::Send, Kind::Recv};
+  return name.empty() || std::any_of(std::begin(kKinds), std::end(kKinds), [&](Kind kind) {
+    return name == Signature{kind, mcclInt8}.call();
+  });
+}
+
 struct Rules {
   std::vector<Rule> rules;
   std::string problem;
@@ -30,8 +47,9 @@ struct Rules {
     std::istringstream text(value != nullptr ? value : "");
     for (std::string part; std::getline(text, part, ';');) {
       if (!part.empty() && !read(part)) {
-        problem = "MUSA_EMULATOR_MCCL_FAULT has '" + part +
-            "'; expected CALL@N=ACTION with delay:MS, drop, size or die, as in mcclAllReduce@3=drop";
+        problem = "MUSA_EMULATOR_MCCL_FAULT='" + std::string(value) + "' is invalid at '" + part +
+            "'; expected CALL@N=ACTION with a collective or nothing, 1 or more, and delay:MS, drop, size or die, as in "
+            "mcclAllReduce@3=drop. Fix: correct it, or unset MUSA_EMULATOR_MCCL_FAULT";
       }
     }
   }
@@ -41,10 +59,9 @@ struct Rules {
     if (at == std::string::npos || equals == std::string::npos || equals < at) {
       return false;
     }
-    char* end = nullptr;
-    Rule rule{part.substr(0, at), std::strtoull(part.c_str() + at + 1, &end, 10), {}};
+    Rule rule{part.substr(0, at), 0, {}};
     const std::string action = part.substr(equals + 1);
-    if (end != part.c_str() + equals || rule.n == 0) {
+    if (!is_call(rule.call) || !parse(part.substr(at + 1, equals - at - 1), &rule.n) || rule.n == 0) {
       return false;
     }
     if (action == "drop") {
@@ -54,10 +71,11 @@ struct Rules {
     } else if (action == "die") {
       rule.fault.action = Fault::Action::Die;
     } else if (action.rfind("delay:", 0) == 0) {
-      rule.fault = {Fault::Action::Delay, std::chrono::milliseconds(std::strtol(action.c_str() + 6, &end, 10))};
-      if (*end != '\0' || end == action.c_str() + 6) {
+      uint32_t milliseconds = 0;
+      if (!parse(action.substr(6), &milliseconds)) {
         return false;
       }
+      rule.fault = {Fault::Action::Delay, std::chrono::milliseconds(milliseconds)};
     } else {
       return false;
     }

@@ -25,7 +25,25 @@ macro(musa_unity_build count)
   endif()
 endmacro()
 
-# musa_library_defaults(<target>): sets language, visibility and run path, as for every library of the project.
+set_property(GLOBAL PROPERTY MUSA_LINK_CHECK "${CMAKE_CURRENT_LIST_DIR}/link_check.py")
+
+# musa_check_link(<target>): refuses the library after linking if it cannot work beside torch: it has or needs another C++
+# runtime, or the SDK lacks symbols.
+function(musa_check_link target)
+  if(NOT CMAKE_READELF)
+    return()
+  endif()
+  if(NOT Python_EXECUTABLE)
+    find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
+  endif()
+  get_property(script GLOBAL PROPERTY MUSA_LINK_CHECK)
+  set_property(TARGET ${target} PROPERTY CXX_LINKER_LAUNCHER
+    "${Python_EXECUTABLE}" "${script}" "${CMAKE_READELF}" "${MUSA_HOME}" ${CMAKE_CXX_LINKER_LAUNCHER})
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
+endfunction()
+
+# musa_library_defaults(<target>): sets language, visibility, run path and the check of the link, as for every library of the
+# project.
 function(musa_library_defaults target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES
@@ -44,6 +62,7 @@ function(musa_library_defaults target)
   if(NOT "${CMAKE_SHARED_LINKER_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
     target_link_options(${target} PRIVATE LINKER:--no-undefined)
   endif()
+  musa_check_link(${target})
   # RUNPATH instead of RPATH, so that LD_LIBRARY_PATH can select another build.
   target_link_options(${target} PRIVATE LINKER:--enable-new-dtags)
 endfunction()

@@ -8,19 +8,17 @@ import warnings
 
 def musa_import(musa):
     """Called by torch-musa at the end of `import torch`."""
-    setting = os.environ.get("TORCH_MUSA_AS_CUDA", "0")
-    if setting == "0":
+    if os.environ.get("TORCH_MUSA_AS_CUDA", "0") in ("", "0"):
         return
+    from musa_runtime import switches
+    from musa_runtime.errors import SettingError
+
     from .switch import AsCudaError, enable
 
     try:
-        if setting != "1":
-            raise AsCudaError(
-                f"TORCH_MUSA_AS_CUDA={setting!r} is neither 0 nor 1.\n"
-                "Fix: export TORCH_MUSA_AS_CUDA=1, or unset TORCH_MUSA_AS_CUDA"
-            )
+        switches.flag("TORCH_MUSA_AS_CUDA")
         enable()
-    except AsCudaError as error:
+    except (AsCudaError, SettingError) as error:
         # An exception here does not end the program, which would then run without the switch; hence
         # the warning.
         warnings.warn(f"TORCH_MUSA_AS_CUDA has no effect: {error}", stacklevel=1)

@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 import tokenize
+from importlib import metadata
 from pathlib import Path
 
 # Whole names, replaced everywhere in Python code.
@@ -120,6 +121,9 @@ def with_import(text):
 def _parser():
     parser = argparse.ArgumentParser(
         prog="musa-converter", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"musa-converter {metadata.version('musa-compat')}"
     )
     parser.add_argument("-r", "--root", type=Path, required=True, help="the folder of the program")
     parser.add_argument(

@@ -164,15 +164,34 @@ def translate(arguments: list[str], nvcc: list[str]) -> tuple[list[str], bool]:
     return command, verbose
 
 
+def program_of(variables: tuple[str, ...], default: str) -> list[str]:
+    """Returns the words of the first variable that names a program, or of the default.
+
+    Raises:
+        UsageError: if a variable has an unclosed quotation mark.
+    """
+    for name in variables:
+        value = os.environ.get(name, "")
+        try:
+            words = shlex.split(value)
+        except ValueError as error:
+            raise UsageError(
+                f"{name}={value!r} is no command: {error}.\nFix: correct it, or unset {name}"
+            ) from None
+        if words:
+            return words
+    return shlex.split(default)
+
+
 def main(arguments: list[str]) -> int:
     settings = json.loads((HOME / "lib" / "mcc" / "settings.json").read_text(encoding="utf-8"))
-    nvcc = shlex.split(os.environ.get("MUSA_NVCC") or settings["nvcc"])
-    if compiler := os.environ.get("MUSA_HOST_CXX") or os.environ.get("CXX"):
-        nvcc += ["-ccbin", shlex.split(compiler)[0]]
-    if arguments == ["--version"]:
-        print("mcc: the compiler of musa-cuda, over", flush=True)
-        return subprocess.run([*nvcc, "--version"], check=False).returncode
     try:
+        nvcc = program_of(("MUSA_NVCC",), settings["nvcc"])
+        if compiler := program_of(("MUSA_HOST_CXX", "CXX"), ""):
+            nvcc += ["-ccbin", compiler[0]]
+        if arguments == ["--version"]:
+            print("mcc: the compiler of musa-cuda, over ", end="", flush=True)
+            return subprocess.run([*nvcc, "--version"], check=False).returncode
         command, verbose = translate(arguments, nvcc)
     except UsageError as error:
         print(f"mcc: error: {error}", file=sys.stderr)

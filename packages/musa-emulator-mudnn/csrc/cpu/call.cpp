@@ -50,7 +50,16 @@ class ThreadCount {
 bool checks_workspace() {
   static const bool checks = [] {
     const char* wish = std::getenv("MUDNN_EMULATOR_CHECK_WORKSPACE");
-    return wish != nullptr && *wish != '\0' ? std::strcmp(wish, "0") != 0 : engine().config.strict;
+    if (wish == nullptr || *wish == '\0') {
+      return engine().config.strict;
+    }
+    if (std::strcmp(wish, "0") != 0 && std::strcmp(wish, "1") != 0) {
+      std::fprintf(
+          stderr,
+          "muDNN ERROR# MUDNN_EMULATOR_CHECK_WORKSPACE='%s' is invalid; expected 0 or 1, and 1 is used.\n"
+          "Fix: correct it, or unset MUDNN_EMULATOR_CHECK_WORKSPACE\n", wish);
+    }
+    return std::strcmp(wish, "0") != 0;
   }();
   return checks;
 }

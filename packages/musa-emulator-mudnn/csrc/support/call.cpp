@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
+
+#include <strings.h>
 
 #include "support/alias.h"
 
@@ -18,12 +21,22 @@ enum class Level { Info, Warning, Error, Fatal };
 
 Level log_level() {
   static const Level level = [] {
+    constexpr std::pair<const char*, Level> kLevels[] = {
+        {"INFO", Level::Info}, {"WARNING", Level::Warning}, {"ERROR", Level::Error}, {"FATAL", Level::Fatal}};
     const char* value = std::getenv("MUDNN_LOG_LEVEL");
-    const std::string text = value != nullptr ? value : "ERROR";
-    return text == "INFO" ? Level::Info
-        : text == "WARNING" ? Level::Warning
-        : text == "FATAL"   ? Level::Fatal
-                            : Level::Error;
+    if (value == nullptr || *value == '\0') {
+      return Level::Error;
+    }
+    for (const auto& [name, level] : kLevels) {
+      if (strcasecmp(value, name) == 0) {
+        return level;
+      }
+    }
+    std::fprintf(
+        stderr,
+        "muDNN ERROR# MUDNN_LOG_LEVEL='%s' is invalid; expected INFO, WARNING, ERROR or FATAL, and ERROR is used.\n"
+        "Fix: correct it, or unset MUDNN_LOG_LEVEL\n", value);
+    return Level::Error;
   }();
   return level;
 }

@@ -133,9 +133,11 @@ def parse(arguments: list[str]) -> Command:
         elif argument in ("-###", "-v", "--verbose"):
             command.verbose = True
         elif argument == "--version":
-            print("mcc: the compiler of musa-emulator, based on")
-            subprocess.run([*compiler(), "--version"], check=True)
-            sys.exit(0)
+            done = subprocess.run([*compiler(), "--version"], stdout=subprocess.PIPE, check=False)
+            print(
+                f"mcc: the compiler of musa-emulator, based on {done.stdout.decode(errors='replace')}", end=""
+            )
+            sys.exit(done.returncode)
         elif paired:
             (command.linking if argument in _FOR_LINKING else command.options).extend([argument, value])
         elif argument.startswith(("-L", "-l", "-Wl,")) or argument in (
@@ -190,12 +192,31 @@ def _arch(name: str) -> int:
     return int(match.group(1))
 
 
+def program_of(variables: tuple[str, ...], default: str) -> list[str]:
+    """Returns the words of the first variable that names a program, or of the default.
+
+    Raises:
+        UsageError: if a variable has an unclosed quotation mark.
+    """
+    for name in variables:
+        value = os.environ.get(name, "")
+        try:
+            words = shlex.split(value)
+        except ValueError as error:
+            raise UsageError(
+                f"{name}={value!r} is no command: {error}.\nFix: correct it, or unset {name}"
+            ) from None
+        if words:
+            return words
+    return shlex.split(default)
+
+
 def compiler() -> list[str]:
-    return shlex.split(os.environ.get("MUSA_HOST_CXX") or os.environ.get("CXX") or "c++")
+    return program_of(("MUSA_HOST_CXX", "CXX"), "c++")
 
 
 def c_compiler() -> list[str]:
-    return shlex.split(os.environ.get("MUSA_HOST_CC") or os.environ.get("CC") or "cc")
+    return program_of(("MUSA_HOST_CC", "CC"), "cc")
 
 
 def run(command: list[str], verbose: bool) -> int:

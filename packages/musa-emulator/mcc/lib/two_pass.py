@@ -63,7 +63,11 @@ def find_clang(environment=os.environ) -> list[str]:
         ClangMissingError: there is none, or MUSA_EMULATOR_CLANG is not a suitable clang.
     """
     fix = f"Fix: apt-get install --yes clang-{OLDEST}, or export {CLANG}=<path of clang++>"
-    if chosen := shlex.split(environment.get(CLANG, "")):
+    try:
+        chosen = shlex.split(environment.get(CLANG, ""))
+    except ValueError as error:
+        raise ClangMissingError(f"{CLANG}={environment[CLANG]!r} is no command: {error}.\n{fix}") from None
+    if chosen:
         version = clang_version(chosen)
         if version is None or version < OLDEST:
             found = "not a working clang" if version is None else f"clang {version}"

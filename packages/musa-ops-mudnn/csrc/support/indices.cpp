@@ -3,11 +3,10 @@
 #include "support/indices.h"
 
 #include <c10/musa/MUSACaptures.h>
+#include <c10/musa/MUSAEnvironment.h>
 #include <c10/musa/MUSAFunctions.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 
 #include "support/call.h"
 
@@ -76,11 +75,9 @@ dnn::Tensor describe_matrix(
 
 bool looks_at_values() {
   static const bool looks = [] {
-    if (const char* wish = std::getenv("TORCH_MUSA_CHECK_INDICES"); wish != nullptr && *wish != '\0') {
-      return std::string_view(wish) != "0";
-    }
-    const char* blocking = std::getenv("MUSA_LAUNCH_BLOCKING");
-    return c10::musa::host_addressable() || (blocking != nullptr && std::string_view(blocking) == "1");
+    const bool cheap =
+        c10::musa::host_addressable() || c10::musa::environment_variable("MUSA_LAUNCH_BLOCKING") == "1";
+    return c10::musa::environment_flag("TORCH_MUSA_CHECK_INDICES", cheap);
   }();
   // A wait would invalidate a capture in progress on any thread.
   return looks && !c10::musa::capture_in_progress();

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
+from importlib import metadata
 from pathlib import Path
 
 from . import files, overlay_dir, rules
@@ -27,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="musa-port", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--version", action="version", version=f"musa-port {metadata.version('musa-port')}")
     parser.add_argument(
         "input", nargs="*", type=Path, help="folders and files; default: torch's CUDA headers"
     )
@@ -34,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rules", default="torch", help="a file of rules by name or path (default: torch)")
     parser.add_argument("--list-rules", action="store_true", help="list the rules of the package")
     parser.add_argument("--dry-run", action="store_true", help="print the changes without writing files")
-    parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
+    parser.add_argument("--color", "--colour", choices=("auto", "always", "never"), default="auto")
     parser.add_argument("--quiet", action="store_true", help="do not print a summary")
     parser.add_argument(
         "--fail-on-doubt", action="store_true", help="exit with status 3 if a source needs manual changes"
@@ -85,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
             ]
         report = files.Report()
         if options.dry_run:
-            colour = options.colour == "always" or (options.colour == "auto" and sys.stdout.isatty())
+            colour = options.color == "always" or (options.color == "auto" and sys.stdout.isatty())
             for sources, engine, _ in work:
                 for source, name, ported in files.port(sources, engine):
                     _print_diff(

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from musa_runtime import installation
+from musa_runtime import installation, switches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -73,9 +72,9 @@ def build(
     file = folder / "build.ninja"
     if not file.is_file() or file.read_text() != text:
         file.write_text(text)
-    jobs = os.environ.get("MAX_JOBS")
+    jobs = switches.count("MAX_JOBS", 0, least=1)
     done = subprocess.run(
-        [ninja, *(["-v"] if verbose else []), *(["-j", jobs] if jobs else [])],
+        [ninja, *(["-v"] if verbose else []), *(["-j", str(jobs)] if jobs else [])],
         cwd=folder,
         text=True,
         stdout=None if verbose else subprocess.PIPE,

@@ -30,7 +30,6 @@ import functools
 import importlib.util
 import os
 import re
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -42,7 +41,7 @@ from setuptools.command.build_ext import build_ext
 from torch.utils import cpp_extension as of_torch
 from torch.utils.file_baton import FileBaton
 
-from musa_runtime import device, mcc
+from musa_runtime import device, mcc, switches
 from musa_runtime.initialization import lazy_init
 
 from . import (
@@ -407,7 +406,7 @@ class _Recipe:
             folder=self.folder,
             target=self.target,
             compile_c=[
-                *shlex.split(os.environ.get("CC", "cc")),
+                *switches.command("CC", "cc"),
                 *["-O2", "-fPIC"],
                 *(f"-I{path}" for path in headers),
                 *(option for option in cflags if not option.startswith("-std=")),

@@ -7,6 +7,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/empty.h>
+#include <c10/musa/MUSAEnvironment.h>
 #include <c10/musa/MUSASyncDebugMode.h>
 #include <host_kernels/capture/captured_call.h>
 #include <host_kernels/cpu_allocations.h>
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -39,14 +39,15 @@ OnCopy parse_mode(const std::string& mode, const char* source) {
   if (mode == "warn" || mode.empty()) {
     return OnCopy::Warn;
   }
-  TORCH_CHECK_VALUE(mode == "error", source, " is '", mode, "'; expected allow, warn or error.");
+  TORCH_CHECK_VALUE(
+      mode == "error", source, "='", c10::musa::printable(mode), "' is invalid; expected allow, warn or error.\n",
+      "Fix: use one of these");
   return OnCopy::Error;
 }
 
 std::atomic<OnCopy>& on_copy() {
   static std::atomic<OnCopy> value = [] {
-    const char* text = std::getenv("TORCH_MUSA_FALLBACK");
-    return parse_mode(text == nullptr ? "" : text, "TORCH_MUSA_FALLBACK");
+    return parse_mode(c10::musa::environment_variable("TORCH_MUSA_FALLBACK"), "TORCH_MUSA_FALLBACK");
   }();
   return value;
 }

@@ -23,6 +23,10 @@ class MusaError(RuntimeError):
         self.command = command
 
 
+class SettingError(MusaError, ValueError):
+    """An environment variable has an invalid value."""
+
+
 class SdkNotFoundError(MusaError):
     """No MUSA SDK was found in the searched places."""
 

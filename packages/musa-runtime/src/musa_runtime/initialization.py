@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import threading
 
-from . import _load, policy
+from . import _load, policy, switches
 from .errors import DeferredCallError, ForkError, NoDeviceError
 
 TYPE_CHECKING = False
@@ -103,7 +103,7 @@ def _initialize() -> None:
             if native.device_count() == 0:
                 raise NoDeviceError(_no_device(native.device_count_error()))
             native.init()
-            keep_threads = os.environ.get("TORCH_MUSA_BACKWARD_THREADS") == "1"
+            keep_threads = switches.flag("TORCH_MUSA_BACKWARD_THREADS")
             if native.get_device_properties(0).is_integrated and not keep_threads:
                 _run_backward_on_the_calling_thread()
             _run_queued()

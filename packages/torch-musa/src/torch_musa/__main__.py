@@ -7,6 +7,8 @@ import contextlib
 import json
 import sys
 
+from ._version import __version__
+
 try:
     from musa_runtime.errors import MusaError
 except ImportError as error:
@@ -20,13 +22,16 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="python -m torch_musa", description="Inspects the musa device and its op packs."
     )
+    parser.add_argument("--version", action="version", version=f"torch-musa {__version__}")
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="doctor|packs|ops|env|run|compare|replay|stubs"
     )
 
     commands.add_parser("doctor", help="check the installation step by step; exit status 1 if a check fails")
     commands.add_parser("packs", help="the op packs: loaded, or the reason why not")
-    ops = commands.add_parser("ops", help="the provider of each operator, and its number of calls")
+    ops = commands.add_parser(
+        "ops", help="the provider of each operator, and its number of calls; exit status 1 if none matches"
+    )
     ops.add_argument("pattern", nargs="?", metavar="PATTERN", help="e.g. norm, or 'aten::*norm*'")
     commands.add_parser("env", help="versions and settings, for a bug report")
     for command in commands.choices.values():
@@ -34,6 +39,9 @@ def main(arguments=None):
     stubs = commands.add_parser("stubs", help="write types of torch.musa for type checkers and editors")
     commands.add_parser("run", help="run a program with options of the packs: run --help")
     words = sys.argv[1:] if arguments is None else arguments
+    if not words:
+        parser.print_help(sys.stderr)
+        return 2
     debug = {
         "compare": "run a script, with each operator on the CPU too; exit status 1 if one differs",
         "replay": "run one saved operator call again; exit status 1 if it differs from the CPU",
@@ -107,13 +115,15 @@ def _answer(options):
 
     from . import listings
 
+    status = 0
     if options.command == "packs":
         plain, render = listings.packs(), listings.render_packs
     elif options.command == "ops":
         plain, render = listings.ops(options.pattern), listings.render_ops
+        status = int(not plain)
     else:
         plain, render = listings.environment(), listings.render_environment
-    return _as_json(plain) if options.json else render(plain), 0
+    return _as_json(plain) if options.json else render(plain), status
 
 
 def _add_debug_arguments(name, parser):

@@ -58,10 +58,16 @@ def _field(dist, name):
     return found.group(1) if found else ""
 
 
+def disabled():
+    """Returns the names in `TORCH_MUSA_DISABLE_PACKS`. Unknown ones raise when the packs load."""
+    parts = os.environ.get("TORCH_MUSA_DISABLE_PACKS", "").split(",")
+    return [part.strip() for part in parts if part.strip()]
+
+
 def is_disabled(name):
     """Whether `TORCH_MUSA_DISABLE_PACKS` names the pack."""
-    disabled = {part.strip() for part in os.environ.get("TORCH_MUSA_DISABLE_PACKS", "").split(",")}
-    return name in disabled or "all" in disabled
+    names = disabled()
+    return name in names or "all" in names
 
 
 def packs_beside(entry):

@@ -35,6 +35,7 @@ def add_placeholders():
 
 
 def _call(entry, musa):
+    # `import torch` cannot raise: an invalid value raises when the packs load.
     if os.environ.get("TORCH_MUSA_TRACE_PACKS") == "1":
         print(f"torch_musa packs: {entry.name}: {entry.value} at import", file=sys.stderr)
     try:

@@ -22,3 +22,10 @@ class Loader:
             raise ModuleNotFoundError(self.reason)
         # After this call the import system returns the module in sys.modules.
         sys.modules[module.__name__] = importlib.import_module(self.entry.module)
+
+    def get_code(self, name):
+        """Returns the code that `python -m` runs: the module under its own name, for its relative imports."""
+        if self.reason is not None:
+            raise ImportError(self.reason)
+        code = f"import runpy\nrunpy.run_module({self.entry.module!r}, run_name=__name__, alter_sys=True)\n"
+        return compile(code, f"<{name}>", "exec")

@@ -23,7 +23,7 @@ from pathlib import Path, PurePath
 
 import pluggy
 
-from musa_runtime import hookspecs, installation, ops
+from musa_runtime import hookspecs, installation, ops, switches
 from musa_runtime.errors import ContractVersionError, PackError
 
 from . import entry_points, import_hooks, pack_modules, pins
@@ -69,7 +69,7 @@ def manager():
     if _manager is None:
         _manager = pluggy.PluginManager(hookspecs.PROJECT)
         _manager.add_hookspecs(hookspecs)
-        if os.environ.get("TORCH_MUSA_TRACE_PACKS") == "1":
+        if switches.flag("TORCH_MUSA_TRACE_PACKS"):
             _manager.add_hookcall_monitoring(_trace_before, _trace_after)
     return _manager
 
@@ -92,9 +92,13 @@ def load_packs(strict=None):
 
     Raises:
         PackError: the first failure, if strict.
+        SettingError: if `TORCH_MUSA_STRICT` is invalid, or `TORCH_MUSA_DISABLE_PACKS` names no pack.
     """
     global _records
+    raises = switches.flag("TORCH_MUSA_STRICT") if strict is None else strict
     if _records is None:
+        _check_disabled()
+        manager()  # here, because an invalid setting is no failure of a pack
         # Assigned last, so an interrupted load is retried instead of being taken for complete.
         loaded = []
         for record, entry in _discover():
@@ -102,11 +106,30 @@ def load_packs(strict=None):
             _load_pack(record, entry, taken)
             loaded.append(record)
         _records = loaded
-    if os.environ.get("TORCH_MUSA_STRICT") == "1" if strict is None else strict:
+    if raises:
         for record in _records:
             if record.error is not None:
                 raise record.error.with_traceback(None)
     return records()
+
+
+def _check_disabled():
+    """Raises a SettingError if `TORCH_MUSA_DISABLE_PACKS` has a name that neither a pack nor an extra has.
+
+    Names of extras are accepted so that one value serves environments with different packs.
+    """
+    from . import extras
+
+    variable = "TORCH_MUSA_DISABLE_PACKS"
+    packs = {record.name for record in found()}
+    known = {"all", *packs, *(extra.replace("-", "_") for extra in extras.installs())}
+    for name in entry_points.disabled():
+        if name not in known:
+            raise switches.invalid(
+                variable,
+                os.environ[variable],
+                f"'all' or names of packs, with commas ({', '.join(sorted(packs))}), not {name!r}",
+            )
 
 
 def check_pack_of(name):

@@ -23,6 +23,7 @@ def options():
 
 def add_arguments(parser):
     """Adds the packs' options, the program and its arguments to a command line parser."""
+    parser.set_defaults(pack_options=None)
     for name, entry in options().items():
         parser.add_argument(
             f"--{name}",

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-from musa_runtime import installation, sdk
+from musa_runtime import installation, sdk, switches
+from musa_runtime.errors import SettingError
 
 from .checks import Warn
 
@@ -25,7 +26,10 @@ _INSTALL_COMPILER = "apt-get install --yes g++"
 def compiler():
     """Checks that `$CXX`, or c++, compiles C++20."""
     need = "a C++20 compiler, to build extensions: g++ 11 or newer, or clang++"
-    named = shlex.split(os.environ.get("CXX") or "c++")
+    try:
+        named = switches.command("CXX", "c++")
+    except SettingError as error:
+        raise Warn(str(error).splitlines()[0], need, error.command, "a mistyped CXX") from None
     path = shutil.which(named[0])
     if path is None:
         have = f"{named[0]}: not found on PATH"

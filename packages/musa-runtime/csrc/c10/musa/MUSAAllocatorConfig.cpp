@@ -3,6 +3,7 @@
 #include <c10/musa/MUSAAllocatorConfig.h>
 
 #include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAEnvironment.h>
 
 #include <algorithm>
 #include <atomic>
@@ -93,7 +94,7 @@ class Reader {
  private:
   [[noreturn]] void refuse(const std::string& key, const std::string& complaint) const {
     TORCH_CHECK_VALUE(
-        false, source_, "='", text_, "': '", key, "' ", complaint, ".\n",
+        false, source_, "='", printable(c10::str(text_, "': '", key, "' ", complaint)), ".\n",
         "Fix: correct it, or leave it out. The form is key:value,key:value; for example "
         "max_split_size_mb:64,garbage_collection_threshold:0.8");
   }
@@ -249,11 +250,6 @@ std::string joined(const std::vector<Setting>& first, const std::vector<Setting>
   return text;
 }
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 struct Environment {
   std::mutex mutex; // held while the text is read, when the allocators' mutexes are taken; never taken under theirs
   std::atomic<bool> loaded{false};
@@ -315,10 +311,11 @@ void MUSAAllocatorConfig::load_environment() {
   if (state.loaded) {
     return;
   }
+  environment_flag("PYTORCH_NO_MUSA_MEMORY_CACHING", false); // applied when the library is loaded
   const std::string generic_name = kGeneric;
   const std::string own_name = kOwn;
-  const std::string generic = environment(kGeneric);
-  const std::string own = environment(kOwn);
+  const std::string generic = environment_variable(kGeneric);
+  const std::string own = environment_variable(kOwn);
   Reader generic_reader(generic, generic_name, kLargeSegmentMib);
   const auto generic_settings = generic_reader.settings();
   const auto own_settings = Reader(own, own_name, generic_reader.large_segment()).settings();
@@ -328,8 +325,8 @@ void MUSAAllocatorConfig::load_environment() {
     const auto* ours = dynamic_cast<const c10::Error*>(&error);
     TORCH_CHECK_VALUE(
         false, "torch cannot take its allocator settings: ",
-        ours != nullptr ? ours->what_without_backtrace() : error.what(), ".\n",
-        "Likely causes: PYTORCH_CUDA_ALLOC_CONF='", environment("PYTORCH_CUDA_ALLOC_CONF"),
+        printable(ours != nullptr ? ours->what_without_backtrace() : error.what()), ".\n",
+        "Likely causes: PYTORCH_CUDA_ALLOC_CONF='", printable(environment_variable("PYTORCH_CUDA_ALLOC_CONF")),
         "' is malformed; torch reads it for every device.\nFix: correct or unset it.");
   }
   take_own(generic_settings);

@@ -3,6 +3,7 @@
 #include <c10/musa/MUSACachingAllocator.h>
 
 #include <c10/musa/MUSADeviceCachingAllocator.h>
+#include <c10/musa/MUSAEnvironment.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAGuard.h>
@@ -11,8 +12,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 
 namespace c10::musa::MUSACachingAllocator {
 namespace {
@@ -512,10 +511,8 @@ bool reclaim() {
   return function != nullptr && function();
 }
 
-std::atomic<bool> caching_enabled{[] {
-  const char* value = std::getenv("PYTORCH_NO_MUSA_MEMORY_CACHING");
-  return value == nullptr || std::strcmp(value, "1") != 0;
-}()};
+// MUSAAllocatorConfig::load_environment refuses invalid values; nothing may be thrown while the library is loaded.
+std::atomic<bool> caching_enabled{environment_variable("PYTORCH_NO_MUSA_MEMORY_CACHING") != "1"};
 
 void enable(bool value) {
   caching_enabled.store(value, std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 #include <c10/musa/MUSAFunctions.h>
 
 #include <c10/musa/MUSADeferredError.h>
+#include <c10/musa/MUSAEnvironment.h>
 
 #include <pthread.h>
 
@@ -20,7 +21,7 @@ std::atomic<bool> forked_after_count{false};
 
 std::string visible_devices_text() {
   const char* value = std::getenv("MUSA_VISIBLE_DEVICES");
-  return value == nullptr ? "MUSA_VISIBLE_DEVICES is not set" : c10::str("MUSA_VISIBLE_DEVICES='", value, "'");
+  return value == nullptr ? "MUSA_VISIBLE_DEVICES is not set" : c10::str("MUSA_VISIBLE_DEVICES='", printable(value), "'");
 }
 
 struct DeviceCount {

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from musa_runtime import switches
+
 from . import call_file
 
 if TYPE_CHECKING:
@@ -144,8 +146,8 @@ def rank_of_process() -> int | None:
     """Returns the rank of this process, or None outside of distributed programs."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank()
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
-        return int(os.environ["RANK"])
+    if switches.count("WORLD_SIZE", 1) > 1 and os.environ.get("RANK"):
+        return switches.count("RANK", 0)
     return None
 
 
