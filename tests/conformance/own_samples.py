@@ -8,13 +8,14 @@ gets the arguments of the recorded functional form. OWN has arguments for the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from .comparison import outcome_of
 from .operators import OPS
 from .transfer import tensors_in
 
@@ -33,7 +34,6 @@ _RECORDED = (
     "norm",
     "softmax",
 )
-_KEPT = 3
 
 
 def _tensor(
@@ -302,14 +302,15 @@ CPU_DOES_NOT_RESIZE = frozenset(("binary_cross_entropy.out", "binary_cross_entro
 class _Recorder(TorchDispatchMode):
     """Keeps the arguments of the first calls of each overload, as they were before the call."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         super().__init__()
+        self.most = most
         self.calls: dict[str, list[tuple[tuple, dict]]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         kept = self.calls.setdefault(name_of(func), [])
-        if len(kept) < _KEPT:
+        if len(kept) < self.most:
             kept.append(tree_map(_copy, (tuple(args), kwargs)))
         return func(*args, **kwargs)
 
@@ -325,18 +326,69 @@ def name_of(func: Any) -> str:
     )
 
 
-def recorded_calls() -> dict[str, list[tuple[tuple, dict]]]:
-    """Calls below autograd of the database's samples in float32, forward and backward, on the CPU."""
-    recorder = _Recorder()
-    for op in OPS:
-        if not op.name.startswith(_RECORDED) or not op.supports_dtype(torch.float32, "cpu"):
-            continue
-        torch.manual_seed(0)
-        samples: Iterator[Any] = iter(op.sample_inputs_func(op, "cpu", torch.float32, op.supports_autograd))
-        for sample, _ in zip(samples, range(2)):
-            with recorder:
-                result = op(sample.input, *sample.args, **sample.kwargs)
-                outputs = [tensor for tensor in tensors_in(result) if tensor.requires_grad]
-                if outputs:
-                    torch.autograd.backward(outputs, [torch.ones_like(out) for out in outputs])
-    return recorder.calls
+def overload(name: str) -> Any:
+    packet, _, variant = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), variant or "default")
+
+
+def outs_of(name: str) -> list[str]:
+    return [argument.name for argument in overload(name)._schema.arguments if argument.is_out]
+
+
+def related(name: str) -> list[str]:
+    """The form itself, then the other overloads of its packet that have the same arguments."""
+    packet = name.partition(".")[0]
+    names = [name]
+    for base in dict.fromkeys((packet, packet.removesuffix("_"), f"_{packet}")):
+        for variant in getattr(torch.ops.aten, base, _Nothing).overloads():
+            names.append(base if variant == "default" else f"{base}.{variant}")
+    return [other for other in dict.fromkeys(names) if _inputs_of(other) == _inputs_of(name)]
+
+
+class _Nothing:
+    @staticmethod
+    def overloads() -> list[str]:
+        return []
+
+
+def _inputs_of(name: str) -> list[tuple[str, str]]:
+    arguments = overload(name)._schema.arguments
+    return [(argument.name, str(argument.type)) for argument in arguments if not argument.is_out]
+
+
+def recorded_calls(
+    ops: Iterable[Any] | None = None, dtypes: Iterable[torch.dtype] = (torch.float32,), most: int = 3
+) -> dict[str, list[tuple[tuple, dict]]]:
+    """Calls below autograd of the database's samples, forward and backward, on the CPU.
+
+    Args:
+        ops: operators of the database; by default those from which the arguments of other forms are derived.
+        most: the number of calls of an overload that are kept, for each dtype.
+    """
+    chosen = [op for op in OPS if op.name.startswith(_RECORDED)] if ops is None else list(ops)
+    calls: dict[str, list[tuple[tuple, dict]]] = {}
+    for dtype in dtypes:
+        recorder = _Recorder(most)
+        for op in chosen:
+            if op.supports_dtype(dtype, "cpu"):
+                _record(op, dtype, recorder)
+        for name, kept in recorder.calls.items():
+            calls.setdefault(name, []).extend(kept)
+    return calls
+
+
+def _record(op: Any, dtype: torch.dtype, recorder: _Recorder) -> None:
+    torch.manual_seed(0)
+    differentiable = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
+    samples: Iterator[Any] = iter(op.sample_inputs_func(op, "cpu", dtype, differentiable))
+    for sample, _ in zip(samples, range(2)):
+        # A few composite operators do not run below a dispatch mode; the calls before their error are kept.
+        outcome_of(lambda: _run(op, sample, recorder))  # noqa: B023
+
+
+def _run(op: Any, sample: Any, recorder: _Recorder) -> None:
+    with recorder:
+        result = op(sample.input, *sample.args, **sample.kwargs)
+        outputs = [tensor for tensor in tensors_in(result) if tensor.requires_grad]
+        if outputs:
+            torch.autograd.backward(outputs, [torch.ones_like(out) for out in outputs])

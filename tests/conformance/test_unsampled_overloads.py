@@ -39,41 +39,9 @@ def _recorded() -> dict[str, list[tuple[tuple, dict]]]:
     return own_samples.recorded_calls()
 
 
-def _overload(name: str) -> Any:
-    packet, _, overload = name.partition(".")
-    return getattr(getattr(torch.ops.aten, packet), overload or "default")
-
-
-def _outs(schema: Any) -> list[str]:
-    return [argument.name for argument in schema.arguments if argument.is_out]
-
-
-def _related(name: str) -> list[str]:
-    """The overloads whose arguments a form accepts: itself, then the other forms of its packet."""
-    packet = name.partition(".")[0]
-    plain = packet.removesuffix("_")
-    names = [name]
-    for base in dict.fromkeys((packet, plain, f"_{packet}")):
-        for overload in getattr(torch.ops.aten, base, _Nothing).overloads():
-            names.append(base if overload == "default" else f"{base}.{overload}")
-    return list(dict.fromkeys(names))
-
-
-class _Nothing:
-    @staticmethod
-    def overloads() -> list[str]:
-        return []
-
-
 def _samples(name: str) -> list[tuple[str, list, dict]]:
     """Calls of `name` without its out= arguments, and the related overload that they were found for."""
-    wanted = [argument.name for argument in _overload(name)._schema.arguments if not argument.is_out]
-    types = {argument.name: str(argument.type) for argument in _overload(name)._schema.arguments}
-    for other in _related(name):
-        schema = _overload(other)._schema
-        theirs = {argument.name: str(argument.type) for argument in schema.arguments if not argument.is_out}
-        if list(theirs) != wanted or any(theirs[each] != types[each] for each in wanted):
-            continue
+    for other in own_samples.related(name):
         calls = [make() for make in own_samples.OWN.get(other, [])] or _recorded().get(other, [])
         if calls:
             return [(other, list(args), dict(kwargs)) for args, kwargs in calls]
@@ -99,17 +67,17 @@ def _offered(provider: str) -> list[str]:
 
 
 def _judge(name: str, other: str, args: list, kwargs: dict, device: str) -> None:
-    form = _overload(name)
+    form = own_samples.overload(name)
     reference = own_samples.REFERENCES.get(other)
     first = other in own_samples.FIRST_RESULT
     values = name not in own_samples.RANDOM and other not in own_samples.RANDOM
     here, there = to_device("cpu", args, kwargs), to_device(device, args, kwargs)
-    outs = _outs(form._schema)
+    outs = own_samples.outs_of(name)
     if reference is not None:
         expected = outcome_of(lambda: reference(*here[0], **here[1]))
     elif outs:
         # The functional form gives the dtypes; out= is compared with it.
-        expected = outcome_of(lambda: _overload(other)(*here[0], **here[1]))
+        expected = outcome_of(lambda: own_samples.overload(other)(*here[0], **here[1]))
     else:
         expected = outcome_of(lambda: form(*here[0], **here[1]))
     assert expected.error is None, f"{name}: the CPU refused the sample: {expected.error!r}"

@@ -44,14 +44,14 @@ MUSA_BINARY(rshift, shifted_right(first, second), MUSA_INTEGRAL)
 MUSA_BINARY(maximum_number, x != x ? x : y != y ? y : x < y ? y : x, MUSA_REAL)
 MUSA_BINARY(minimum_number, x != x ? x : y != y ? y : y < x ? y : x, MUSA_REAL)
 void maximum(at::TensorIteratorBase& iter) {
-  if (iter.dtype() == at::kBool) {
+  if (iter.common_dtype() == at::kBool) {
     pointwise(iter, [] __host__ __device__(bool x, bool y) -> bool { return x || y; });
   } else {
     maximum_number(iter);
   }
 }
 void minimum(at::TensorIteratorBase& iter) {
-  if (iter.dtype() == at::kBool) {
+  if (iter.common_dtype() == at::kBool) {
     pointwise(iter, [] __host__ __device__(bool x, bool y) -> bool { return x && y; });
   } else {
     minimum_number(iter);

@@ -8,6 +8,7 @@
 #include <c10/core/WrapDimMinimal.h>
 
 #include "engines/dispatch.h"
+#include "engines/elements.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
 #include "kernels.h"
@@ -57,7 +58,7 @@ void to_columns(
   const Volume to(out, 1); // the rows of the matrix are the channels
   MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const from = static_cast<const Bytes*>(self.const_data_ptr());
-    Bytes* const result = static_cast<Bytes*>(out.mutable_data_ptr());
+    Bytes* const result = elements_of<Bytes>(out, self);
     for_each(to.count(), [=] __device__(int64_t i) {
       const Place o = to.place(i);
       const int64_t over = quotient(o.channel, columns.kernel), x = o.channel - over * columns.kernel;
@@ -105,7 +106,7 @@ void to_image(
           if (column >= 0) {
             const int64_t channel = (at.channel * rows.kernel + y) * columns.kernel + x;
             const int64_t block = row * columns.count + column;
-            sum += static_cast<op_t>(plane[channel * in.channel_stride + block * in.stride[2]]);
+            sum += static_cast<op_t>(c10::load(plane + channel * in.channel_stride + block * in.stride[2]));
           }
         }
       }
@@ -136,7 +137,7 @@ void unfold_gradient(at::Tensor& out, const at::Tensor& gradient, int64_t dimens
           op_t sum = 0;
           const int64_t first = i < size ? 0 : quotient(i - size, step) + 1;
           for (int64_t f = first; f < folds && f * step <= i; ++f) {
-            sum += static_cast<op_t>(from[at[1] + f * fold_stride + (i - f * step) * inner]);
+            sum += static_cast<op_t>(c10::load(from + at[1] + f * fold_stride + (i - f * step) * inner));
           }
           to[at[0]] = static_cast<scalar_t>(sum);
         },

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "engines/dispatch.h"
+#include "engines/elements.h"
 #include "engines/prefix_sum.muh"
 #include "engines/vector.h"
 #include "kernels.h"
@@ -105,7 +106,7 @@ void index_add(
     const scalar_t* const added = from.const_data_ptr<scalar_t>();
     const auto factor = alpha.to<op_t>();
     over_slices(to, dim, index, from, [=] __device__(int64_t place, int64_t at) {
-      const auto value = static_cast<at::opmath_type<scalar_t>>(added[at]);
+      const auto value = static_cast<at::opmath_type<scalar_t>>(c10::load(added + at));
       gpuAtomicAddNoReturn(sums + place, static_cast<scalar_t>(value * factor));
     });
   });
@@ -177,7 +178,7 @@ at::Tensor& index_select_out(const at::Tensor& self, int64_t dimension, const at
   TORCH_CHECK(self.numel() > 0, "index_select(): self indexing axis dim should be positive");
   const at::Tensor from = at_least_1d(self);
   MUSA_BY_SIZE(self.element_size(), {
-    Bytes* const to = static_cast<Bytes*>(out.mutable_data_ptr());
+    Bytes* const to = elements_of<Bytes>(out, from);
     const Bytes* const in = static_cast<const Bytes*>(from.const_data_ptr());
     over_slices(from, dim, index, at_least_1d(out), [=] __device__(int64_t place, int64_t at) { to[at] = in[place]; });
   });

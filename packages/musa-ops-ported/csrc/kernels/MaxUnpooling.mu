@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 
 #include "engines/dispatch.h"
+#include "engines/elements.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
 #include "kernels.h"
@@ -64,7 +65,7 @@ void unpool(
   const int64_t* const from_place = indices.const_data_ptr<int64_t>();
   MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const from = static_cast<const Bytes*>(self.const_data_ptr());
-    Bytes* const result = static_cast<Bytes*>(out.mutable_data_ptr());
+    Bytes* const result = elements_of<Bytes>(out, self);
     for_each(in.count(), [=] __device__(int64_t i) {
       const Place at = in.place(i);
       const int64_t number = from_place[places.offset(at)];

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "engines/dispatch.h"
+#include "engines/elements.h"
 #include "engines/grid.h"
 #include "engines/prefix_sum.muh"
 #include "engines/reduce.muh"
@@ -40,7 +41,7 @@ struct NonzeroCount {
 // Not a lambda, because nvcc does not allow a function with a deduced return type to return a kernel lambda.
 struct Taken {
   const bool* in;
-  __host__ __device__ int64_t operator()(int64_t i) const { return in[i]; }
+  __host__ __device__ int64_t operator()(int64_t i) const { return c10::load(in + i); }
 };
 PrefixSum<Taken> sums_of(const at::Tensor& mask) {
   return PrefixSum<Taken>(mask.numel(), mask.options(), Taken{mask.const_data_ptr<bool>()});
@@ -147,7 +148,7 @@ at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at
   const int64_t stride = out.stride(0);
   MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
-    Bytes* const to = static_cast<Bytes*>(out.mutable_data_ptr());
+    Bytes* const to = elements_of<Bytes>(out, self);
     sums.each([=] __device__(int64_t i, int64_t before, int64_t taken) {
       if (taken) {
         to[before * stride] = in[offsets.of(0, i)];
@@ -180,7 +181,7 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
   const int64_t given = values.numel();
   MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const from = static_cast<const Bytes*>(values.const_data_ptr());
-    Bytes* const to = static_cast<Bytes*>(self.mutable_data_ptr());
+    Bytes* const to = elements_of<Bytes>(self, values);
     sums_of(chosen).each([=] __device__(int64_t i, int64_t before, int64_t taken) {
       if (taken) {
         CUDA_KERNEL_ASSERT(before < given && "masked_scatter_: source has fewer elements than the mask has ones");

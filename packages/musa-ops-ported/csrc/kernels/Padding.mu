@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "engines/dispatch.h"
+#include "engines/elements.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
 #include "kernels.h"
@@ -95,7 +96,7 @@ void pad(Border border, const at::Tensor& self, at::IntArrayRef padding, const a
   const Frame frame(border, in, to, padding);
   MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const from = static_cast<const Bytes*>(self.const_data_ptr());
-    Bytes* const result = static_cast<Bytes*>(out.mutable_data_ptr());
+    Bytes* const result = elements_of<Bytes>(out, self);
     for_each(to.count(), [=] __device__(int64_t i) {
       const Place o = to.place(i);
       result[to.offset(o)] = from

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
+#include "engines/elements.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
 #include "kernels.h"
@@ -23,7 +24,7 @@ at::Tensor roll_along(const at::Tensor& self, int64_t shift, int64_t dimension) 
   starts[dim] = 0;
   const int64_t inner = out.stride(dim);
   MUSA_BY_SIZE(self.element_size(), {
-    Bytes* const to = static_cast<Bytes*>(out.mutable_data_ptr());
+    Bytes* const to = elements_of<Bytes>(out, self);
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
     for_each_offset(
         self.sizes(),

@@ -10,6 +10,7 @@
 #include <c10/util/complex.h>
 
 #include "engines/dispatch.h"
+#include "engines/elements.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
 
@@ -59,7 +60,7 @@ at::IntArrayRef strides_of(const at::Tensor& tensor, const at::Tensor& index) {
 void gather(const at::Tensor& result, const at::Tensor& self, int64_t dimension, const at::Tensor& index) {
   const int64_t dim = at::maybe_wrap_dim(dimension, self.dim());
   MUSA_BY_SIZE(self.element_size(), {
-    Bytes* const out = static_cast<Bytes*>(result.mutable_data_ptr());
+    Bytes* const out = elements_of<Bytes>(result, self);
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
     through_index(index, self, dim, strides_of(result, index), [=] __device__(int64_t from, int64_t to) { out[to] = in[from]; });
   });
@@ -68,7 +69,7 @@ void gather(const at::Tensor& result, const at::Tensor& self, int64_t dimension,
 void scatter(const at::Tensor& self, int64_t dimension, const at::Tensor& index, const at::Tensor& src) {
   const int64_t dim = at::maybe_wrap_dim(dimension, self.dim());
   MUSA_BY_SIZE(self.element_size(), {
-    Bytes* const out = static_cast<Bytes*>(self.mutable_data_ptr());
+    Bytes* const out = elements_of<Bytes>(self, src);
     const Bytes* const in = static_cast<const Bytes*>(src.const_data_ptr());
     through_index(index, self, dim, strides_of(src, index), [=] __device__(int64_t to, int64_t from) { out[to] = in[from]; });
   });
@@ -89,7 +90,7 @@ void scatter_add(const at::Tensor& self, int64_t dimension, const at::Tensor& in
     scalar_t* const out = self.mutable_data_ptr<scalar_t>();
     const scalar_t* const in = src.const_data_ptr<scalar_t>();
     through_index(index, self, dim, strides_of(src, index), [=] __device__(int64_t to, int64_t from) {
-      gpuAtomicAddNoReturn(out + to, in[from]);
+      gpuAtomicAddNoReturn(out + to, c10::load(in + from));
     });
   });
 }

@@ -19,6 +19,7 @@
 #include <limits>
 
 #include "engines/dispatch.h"
+#include "engines/elements.h"
 #include "engines/for_each.muh"
 #include "engines/overlap.h"
 #include "engines/radix_sort.muh"
@@ -95,7 +96,7 @@ void sort_as(const at::Tensor& self, bool descending, const at::Tensor& places) 
   for_each_offset(
       self.sizes(),
       [=] __device__(int64_t i, const auto& at) {
-        const KeyOf<T> key = key_of(in[at[0]]);
+        const KeyOf<T> key = key_of(c10::load(in + at[0]));
         data[i] = Pair::of(descending ? static_cast<KeyOf<T>>(~key) : key, i % size);
       },
       self.strides());
@@ -179,7 +180,7 @@ void pick(
   const KeyBits key_bits(self.scalar_type(), descending);
   MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
-    Bytes* const out = static_cast<Bytes*>(values.mutable_data_ptr());
+    Bytes* const out = elements_of<Bytes>(values, self);
     for_each_offset(
         values.sizes(),
         [=] __device__(int64_t i, const auto& at) {
@@ -318,11 +319,11 @@ void count_equals(const at::Tensor& sorted, const at::Tensor& lengths) {
   const T* const in = sorted.const_data_ptr<T>();
   int64_t* const out = lengths.mutable_data_ptr<int64_t>();
   for_each(sorted.numel(), [=] __device__(int64_t i) {
-    const T value = in[i];
+    const T value = c10::load(in + i);
     int64_t first = i - i % size;
     for (int64_t end = i; first < end;) {
       const int64_t middle = (first + end) / 2;
-      if (in[middle] == value || value != value) {
+      if (c10::load(in + middle) == value || value != value) {
         end = middle;
       } else {
         first = middle + 1;
@@ -368,7 +369,7 @@ at::Tensor order_keys(const at::Tensor& self, uint64_t flip) {
     for_each_offset(
         self.sizes(),
         [=] __device__(int64_t i, const auto& at) {
-          out[i] = key_of(in[at[0]]) ^ static_cast<KeyOf<scalar_t>>(flip);
+          out[i] = key_of(c10::load(in + at[0])) ^ static_cast<KeyOf<scalar_t>>(flip);
         },
         self.strides());
   });

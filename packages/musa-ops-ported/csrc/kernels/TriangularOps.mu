@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/core/Tensor.h>
 
+#include "engines/elements.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
 #include "kernels.h"
@@ -14,7 +15,7 @@ void keep_triangle(const at::Tensor& self, int64_t diagonal, bool upper, const a
   const int64_t columns = self.size(-1);
   MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
-    Bytes* const to = static_cast<Bytes*>(out.mutable_data_ptr());
+    Bytes* const to = elements_of<Bytes>(out, self);
     for_each_offset(
         self.sizes(),
         [=] __device__(int64_t i, const auto& at) {
