@@ -19,7 +19,7 @@ bool is_few(int64_t elements, c10::DeviceIndex on) {
 
 PointwisePlan plan_of(const at::TensorIteratorBase& iter, const at::ScalarType* expected, int operands) {
   PointwisePlan plan;
-  plan.count = static_cast<int>(iter.numel());
+  plan.count = static_cast<uint32_t>(iter.numel());
   bool aligned = true;
   // Dense: the iterator has merged all dimensions into one, along which each operand's stride is its element size.
   plan.dense = iter.ndim() <= 1;

@@ -21,7 +21,7 @@ inline constexpr int kMaxOperands = 6;
 
 // Addresses and dtypes of the operands, and the kernel that they need.
 struct PointwisePlan {
-  int count = 0;
+  uint32_t count = 0;
   int blocks = 0;
   char* data[kMaxOperands] = {};
   at::ScalarType dtype[kMaxOperands] = {};
@@ -29,7 +29,7 @@ struct PointwisePlan {
   bool dense = false; // same element order, no gaps, and the dtypes of the function
   bool vectors = false; // full blocks load kVector elements at once
   bool cast = false;
-  int per_block = 0; // elements per block
+  uint32_t per_block = 0; // elements per block
 };
 
 using LaunchPointwise = c10::function_ref<void(const at::TensorIteratorBase&, const PointwisePlan&, c10::musa::MUSAStream)>;

@@ -25,7 +25,7 @@ void assert_nonzero(const at::Tensor& self, const Message& message) {
   TORCH_CHECK(self.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
   MUSA_DISPATCH(self.scalar_type(), "_assert_async", (MUSA_ALL), {
     const scalar_t* const value = self.const_data_ptr<scalar_t>();
-    for_each(1, [=] __device__(int64_t) { CUDA_KERNEL_ASSERT_MSG(*value != scalar_t(0), message.text); });
+    for_each(1, [=] __device__(int64_t) { CUDA_KERNEL_ASSERT_MSG(c10::load(value) != scalar_t(0), message.text); });
   });
 }
 

@@ -130,7 +130,8 @@ at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tens
     auto* const to = result.mutable_data_ptr<scalar_t>();
     const op_t factor = static_cast<op_t>(scale);
     for_each(gradient.numel(), [=] __device__(int64_t i) {
-      to[i] = keep[i] ? static_cast<scalar_t>(static_cast<op_t>(from[i]) * factor) : scalar_t(0);
+      // A product, so that NaN and infinities of dropped elements become NaN, as in the forward kernel.
+      to[i] = static_cast<scalar_t>(static_cast<op_t>(from[i]) * (c10::load(keep + i) ? factor : op_t(0)));
     });
   });
   return result;

@@ -169,7 +169,7 @@ void index_put(at::TensorIterator& iter, at::IntArrayRef sizes, at::IntArrayRef 
         const auto place = plan.at(i);
         gpuAtomicAddNoReturn(
             reinterpret_cast<scalar_t*>(out + place.first + place.indexed),
-            *reinterpret_cast<const scalar_t*>(in + place.second));
+            c10::load<scalar_t>(in + place.second));
       });
     });
     return;
@@ -312,7 +312,7 @@ void put(at::TensorIterator& iter, const at::TensorBase& self, bool accumulate) 
     scalar_t* const out = self.mutable_data_ptr<scalar_t>();
     over(iter, [=] __device__(int64_t, const auto& at) {
       scalar_t* const to = out + flat.at(*reinterpret_cast<const int64_t*>(indices + at[1]));
-      const scalar_t value = *reinterpret_cast<const scalar_t*>(source + at[0]);
+      const scalar_t value = c10::load<scalar_t>(source + at[0]);
       if (accumulate) {
         gpuAtomicAddNoReturn(to, value);
       } else {

@@ -28,9 +28,9 @@ constexpr int kCtcThreads = 128;
 template <typename T>
 __device__ C10_ALWAYS_INLINE T log_sum(T a, T b, T c = -std::numeric_limits<T>::infinity()) {
   const T high_of_two = a > b ? a : b;
-  const T high = c > high_of_two ? c : high_of_two;
+  T high = c > high_of_two ? c : high_of_two; // of the terms that are not NaN, which reaches the sum
   if (high == -std::numeric_limits<T>::infinity()) {
-    return high;
+    high = 0;
   }
   return std::log(std::exp(a - high) + std::exp(b - high) + std::exp(c - high)) + high;
 }
@@ -86,9 +86,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kCtcThreads) ctc_alpha(const Batch<T> batch,
             sum = log_sum(
                 before[0], s > 0 ? before[-1] : none, s > 1 && batch.may_skip(sample, s - 2, s) ? before[-2] : none);
           }
-          if (sum != none) {
-            sum += batch.log_prob(time, sample, batch.label(sample, s));
-          }
+          sum += batch.log_prob(time, sample, batch.label(sample, s));
         }
         alpha[batch.at(sample, time, s)] = sum;
       }
@@ -124,8 +122,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kCtcThreads) ctc_beta(const Batch<T> batch, 
               after[0], s + 1 < used ? after[1] : none,
               s + 2 < used && batch.may_skip(sample, s, s + 2) ? after[2] : none);
         }
-        beta[batch.at(sample, time, s)] =
-            sum == none ? none : sum + batch.log_prob(time, sample, batch.label(sample, s));
+        beta[batch.at(sample, time, s)] = sum + batch.log_prob(time, sample, batch.label(sample, s));
       }
       __syncthreads();
     }

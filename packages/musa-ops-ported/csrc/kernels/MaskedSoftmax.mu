@@ -57,18 +57,18 @@ void forward(const at::Tensor& self, const at::Tensor& mask, int64_t dim, const 
     for (int64_t k = first; k < lines.size; k += step) {
       const int64_t at = start + k * lines.stride;
       const Real x = static_cast<Real>(in[at]);
-      largest = !hidden[at] && (x > largest || x != x) ? x : largest;
+      largest = !c10::load(hidden + at) && (x > largest || x != x) ? x : largest;
     }
     largest = all(largest, [](Real a, Real b) { return b > a || b != b ? b : a; });
     Real sum = 0;
     for (int64_t k = first; k < lines.size; k += step) {
       const int64_t at = start + k * lines.stride;
-      sum += hidden[at] ? Real(0) : std::exp(static_cast<Real>(in[at]) - largest);
+      sum += c10::load(hidden + at) ? Real(0) : std::exp(static_cast<Real>(in[at]) - largest);
     }
     sum = all(sum, Plus());
     for (int64_t k = first; k < lines.size; k += step) {
       const int64_t at = start + k * lines.stride;
-      to[at] = static_cast<T>((hidden[at] ? Real(0) : std::exp(static_cast<Real>(in[at]) - largest)) / sum);
+      to[at] = static_cast<T>((c10::load(hidden + at) ? Real(0) : std::exp(static_cast<Real>(in[at]) - largest)) / sum);
     }
   });
 }
@@ -87,12 +87,12 @@ void backward(
     Real sum = 0;
     for (int64_t k = first; k < lines.size; k += step) {
       const int64_t at = start + k * lines.stride;
-      sum += hidden[at] ? Real(0) : static_cast<Real>(g[at]) * static_cast<Real>(y[at]);
+      sum += c10::load(hidden + at) ? Real(0) : static_cast<Real>(g[at]) * static_cast<Real>(y[at]);
     }
     sum = all(sum, Plus());
     for (int64_t k = first; k < lines.size; k += step) {
       const int64_t at = start + k * lines.stride;
-      to[at] = static_cast<T>(hidden[at] ? Real(0) : (static_cast<Real>(g[at]) - sum) * static_cast<Real>(y[at]));
+      to[at] = static_cast<T>(c10::load(hidden + at) ? Real(0) : (static_cast<Real>(g[at]) - sum) * static_cast<Real>(y[at]));
     }
   });
 }

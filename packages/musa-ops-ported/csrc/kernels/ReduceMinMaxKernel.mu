@@ -14,14 +14,9 @@
 namespace musa_ops_ported {
 namespace {
 
-// bool is compared as bytes.
-at::ScalarType order_of(at::ScalarType dtype) {
-  return dtype == at::kBool ? at::kByte : dtype;
-}
-
 template <Extreme which>
 void extremum(at::TensorIterator& iter) {
-  MUSA_DISPATCH(order_of(iter.dtype()), "amax or amin", (MUSA_REAL), { reduce(iter, Extremum<scalar_t, which>()); });
+  MUSA_DISPATCH(iter.dtype(), "amax or amin", (MUSA_REAL, at::kBool), { reduce(iter, Extremum<scalar_t, which>()); });
 }
 template <Extreme which>
 void of_all(at::Tensor& result, const at::Tensor& self) {
@@ -31,7 +26,7 @@ void of_all(at::Tensor& result, const at::Tensor& self) {
 }
 
 void argument_of(at::TensorIterator& iter, Extreme which) {
-  MUSA_DISPATCH(order_of(iter.dtype(1)), "argmax or argmin", (MUSA_REAL), { reduce(iter, Argument<scalar_t>{which}); });
+  MUSA_DISPATCH(iter.dtype(1), "argmax or argmin", (MUSA_REAL, at::kBool), { reduce(iter, Argument<scalar_t>{which}); });
 }
 template <Extreme which>
 void argument(at::TensorIterator& iter) {
@@ -44,7 +39,7 @@ void with_place_of(
   at::Tensor value = values;
   at::Tensor index = indices;
   auto iter = at::native::make_reduction("max or min", value, index, self, dim, keepdim, self.scalar_type(), at::kLong);
-  MUSA_DISPATCH(order_of(self.scalar_type()), "max or min", (MUSA_REAL), {
+  MUSA_DISPATCH(self.scalar_type(), "max or min", (MUSA_REAL, at::kBool), {
     reduce(iter, ExtremumAndPlace<scalar_t>{which});
   });
 }
@@ -55,7 +50,7 @@ void with_place(
 }
 
 void range_of(at::TensorIterator& iter) {
-  MUSA_DISPATCH(order_of(iter.dtype(2)), "aminmax", (MUSA_REAL), { reduce(iter, SmallestAndLargest<scalar_t>()); });
+  MUSA_DISPATCH(iter.dtype(2), "aminmax", (MUSA_REAL, at::kBool), { reduce(iter, SmallestAndLargest<scalar_t>()); });
 }
 void aminmax(const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& min, at::Tensor& max) {
   check_overlap_within(min, max);

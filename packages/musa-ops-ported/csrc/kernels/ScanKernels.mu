@@ -42,7 +42,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads) scan_kernel(const T* const in,
     if (threads > 1) {
       Value own = op.identity();
       for (int64_t k = begin; k < end; ++k) {
-        own = op.combine(own, op.load(in[start + k * lines.stride], k));
+        own = op.combine(own, op.load(c10::load(in + start + k * lines.stride), k));
       }
       ends[threadIdx.x] = own;
       __syncthreads();
@@ -53,7 +53,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads) scan_kernel(const T* const in,
     }
     for (int64_t k = begin; k < end; ++k) {
       const int64_t at = start + k * lines.stride;
-      running = op.combine(running, op.load(in[at], k));
+      running = op.combine(running, op.load(c10::load(in + at), k));
       op.store(at, running);
     }
     if (threads > 1) {
@@ -114,7 +114,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads)
 #pragma unroll
         for (int k = 0; k < items; ++k) {
           const int64_t at = begin + k * threads + thread;
-          values[k] = at < end ? op.load(in[start + at], at) : op.identity();
+          values[k] = at < end ? op.load(c10::load(in + start + at), at) : op.identity();
         }
 #pragma unroll
         for (int k = 0; k < items; ++k) {
@@ -128,7 +128,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads)
         const T* const from = in + start + first * lines.stride;
 #pragma unroll
         for (int k = 0; k < items; ++k) {
-          values[k] = k < left ? op.load(from[k * lines.stride], first + k) : op.identity();
+          values[k] = k < left ? op.load(c10::load(from + k * lines.stride), first + k) : op.identity();
         }
       }
       Value own = values[0];

@@ -73,7 +73,8 @@ Three unique_elements(const at::Tensor& self, bool sorted, bool with_inverse, bo
   MUSA_DISPATCH(self.scalar_type(), "unique", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
     const scalar_t* const in = elements.const_data_ptr<scalar_t>();
     groups = groups_of(count, self.options(), order, with_inverse, with_counts, [=] __device__(int64_t i) {
-      return places == nullptr ? in[i] != in[i - 1] : in[places[i]] != in[places[i - 1]];
+      const int64_t at = places == nullptr ? i : places[i], before = places == nullptr ? i - 1 : places[i - 1];
+      return c10::load(in + at) != c10::load(in + before);
     });
   });
   if (with_inverse) {

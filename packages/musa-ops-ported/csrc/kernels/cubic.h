@@ -17,14 +17,14 @@ C10_HOST_DEVICE T cubic_weight(T distance, T a) {
   if (x < 1) {
     return (x - 1) * (((a + 2) * x - 1) * x - 1);
   }
-  return x < 2 ? a * (x - 1) * (x - 2) * (x - 2) : T(0);
+  return x >= 2 ? T(0) : a * (x - 1) * (x - 2) * (x - 2); // NaN stays NaN
 }
 
 // The derivative with respect to the distance.
 template <typename T>
 C10_HOST_DEVICE T cubic_slope(T distance, T a) {
   const T x = std::abs(distance);
-  const T slope = x < 1 ? x * (3 * (a + 2) * x - 2 * (a + 3)) : x < 2 ? a * (x - 2) * (3 * x - 4) : T(0);
+  const T slope = x < 1 ? x * (3 * (a + 2) * x - 2 * (a + 3)) : x >= 2 ? T(0) : a * (x - 2) * (3 * x - 4);
   return distance < 0 ? -slope : slope;
 }
 
