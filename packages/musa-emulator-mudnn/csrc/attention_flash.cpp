@@ -23,6 +23,7 @@
 
 #include <mudnn_backend/flash.h>
 #include "support/alias.h"
+#include "support/outputs.h"
 
 namespace musa::dnn {
 namespace {
@@ -139,7 +140,9 @@ class HeadGradient {
   void finish() {
     const auto sizes = target_.sizes();
     if (tensor_.size(1) != sizes[1]) {
+      const Outputs given(target_);
       ops::sum_out(target_, tensor_.view({sizes[0], sizes[1], -1, sizes[2], sizes[3]}), at::IntArrayRef{2});
+      given.keep();
     } else if (!tensor_.is_same(target_)) {
       copy_to(target_, tensor_);
     }

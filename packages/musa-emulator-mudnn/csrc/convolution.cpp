@@ -30,6 +30,7 @@
 #include <mudnn_backend/lending.h>
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/outputs.h"
 #include "support/results.h"
 #include "support/shapes.h"
 
@@ -252,31 +253,35 @@ void multiply(
     const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias, const Geometry& g, Order order) {
   at::Tensor result = pixels(out, g.out, order);
   const at::Tensor image = pixels(in, g.in, order);
+  const Outputs given(result);
   if (order == Order::ChannelsLast) {
     const at::Tensor factor = filter(weight, g, /*transposed=*/true);
     Access::present(bias) ? ops::addmm_out(result, alias(bias), image, factor)
                           : ops::mm_out(result, image, factor);
-    return;
-  }
-  const at::Tensor factor = filter(weight, g, /*transposed=*/false, g.in.dims[0]);
-  if (Access::present(bias)) {
-    const int64_t step = Access::strides(bias)[0];
-    const at::Tensor rows = matrices(bias, {1, g.out.dims[1], 1}, {0, step, 0});
-    ops::baddbmm_out(result, rows, factor, image);
   } else {
-    ops::bmm_out(result, factor, image);
+    const at::Tensor factor = filter(weight, g, /*transposed=*/false, g.in.dims[0]);
+    if (Access::present(bias)) {
+      const int64_t step = Access::strides(bias)[0];
+      const at::Tensor rows = matrices(bias, {1, g.out.dims[1], 1}, {0, step, 0});
+      ops::baddbmm_out(result, rows, factor, image);
+    } else {
+      ops::bmm_out(result, factor, image);
+    }
   }
+  given.keep();
 }
 
 void multiply_gradient(
     const Tensor& grad_in, const Tensor& grad_out, const Tensor& weight, const Geometry& g, Order order) {
   at::Tensor result = pixels(grad_in, g.in, order);
   const at::Tensor image = pixels(grad_out, g.out, order);
+  const Outputs given(result);
   if (order == Order::ChannelsLast) {
     ops::mm_out(result, image, filter(weight, g, /*transposed=*/false));
   } else {
     ops::bmm_out(result, filter(weight, g, /*transposed=*/true, g.in.dims[0]), image);
   }
+  given.keep();
 }
 
 // torch rearranges the images first, which takes longer than the product for large images. For channels-first formats,
@@ -288,19 +293,43 @@ bool multiplies_filter_gradient(const Geometry& g, std::optional<Order> order, c
        (order == Order::ChannelsFirst && has_type(grad_weight, {Type::FLOAT}) && g.out.space() >= large));
 }
 
+// Calls step(sum, n, is_first) for each of `count` terms. It adds the term to `sum`, or assigns it if it is the first of a
+// group of terms. The sums of the groups are added to the result: rounding errors grow with the length of a chain of additions.
+template <class Step>
+void sum_in_groups(at::Tensor& result, int64_t count, int64_t group, Step&& step) {
+  at::Tensor partial = count > group ? at::empty_like(result) : at::Tensor();
+  for (int64_t first = 0; first < count; first += group) {
+    at::Tensor& sum = first == 0 ? result : partial;
+    for (int64_t n = first; n < std::min(count, first + group); ++n) {
+      step(sum, n, n == first);
+    }
+    if (first > 0) {
+      ops::add_out(result, result, partial, 1);
+    }
+  }
+}
+
 void multiply_filter_gradient(
     const Tensor& grad_weight, const Tensor& in, const Tensor& grad_out, const Geometry& g, Order order) {
   at::Tensor result = filter(grad_weight, g, /*transposed=*/false);
+  const Outputs given(result);
   const at::Tensor image = pixels(in, g.in, order);
   const at::Tensor gradient = pixels(grad_out, g.out, order);
   if (order == Order::ChannelsLast) {
-    ops::mm_out(result, gradient.t(), image);
-    return;
+    constexpr int64_t rows = 4096;
+    const int64_t all = image.size(0);
+    sum_in_groups(result, (all + rows - 1) / rows, 1, [&](at::Tensor& sum, int64_t n, bool) {
+      const int64_t count = std::min(rows, all - n * rows);
+      ops::mm_out(sum, gradient.narrow(0, n * rows, count).t(), image.narrow(0, n * rows, count));
+    });
+  } else {
+    sum_in_groups(result, image.size(0), 256, [&](at::Tensor& sum, int64_t n, bool is_first) {
+      const at::Tensor right = image.select(0, n).t();
+      is_first ? ops::mm_out(sum, gradient.select(0, n), right)
+               : ops::addmm_out(sum, sum, gradient.select(0, n), right);
+    });
   }
-  ops::mm_out(result, gradient.select(0, 0), image.select(0, 0).t());
-  for (int64_t n = 1; n < g.in.dims[0]; ++n) {
-    ops::addmm_out(result, result, gradient.select(0, n), image.select(0, n).t());
-  }
+  given.keep();
 }
 
 // ---- implementation
@@ -401,6 +430,7 @@ void run_float(
   const at::Tensor addend = alias_channels_second(add);
   const bool one_type = same_type(out, in) && (!Access::present(bias) || same_type(bias, in)) &&
       (!Access::present(add) || same_type(add, in));
+  const Outputs given(result);
   const bool adds_itself = Access::present(add) && Access::address(add) == Access::address(out);
   if (const auto order = order_of(g.out, g.in); order && one_type && !adds_itself && worth_a_product(*order, g, 16)) {
     multiply(out, in, weight, bias, g, *order);
@@ -408,6 +438,7 @@ void run_float(
       ops::add_out(result, result, addend);
     }
     activate(activation, result, result);
+    given.keep();
     return;
   }
   // Mixed types are computed in FLOAT, like the accumulators of the hardware.
@@ -423,6 +454,7 @@ void run_float(
           result, alias_channels_second(in), alias_channels_second(weight), alias(bias), g.pad, g.stride, g.dilation,
           g.groups)) {
     activate(activation, result, result);
+    given.keep();
     return;
   }
   const bool lends = one_type && !addend.defined();
@@ -440,6 +472,7 @@ void run_float(
   } else {
     activate(activation, result, value); // also copies to the caller's memory
   }
+  given.keep();
 }
 
 // Gradients of mixed types are computed in FLOAT, like the accumulators of the hardware. HALF gradients too: on most

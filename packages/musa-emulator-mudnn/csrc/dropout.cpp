@@ -10,6 +10,7 @@
 #include "support/alias.h"
 #include "support/call.h"
 #include "support/draw.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -33,13 +34,16 @@ bool accepts(Call& call, const Tensor& out, const Tensor& in, const Tensor& mask
 
 // Selects instead of multiplying by the mask, so that dropped elements are 0 even if they were infinite.
 void keep_scaled(at::Tensor& out, const at::Tensor& in, const at::Tensor& keep, double scale) {
+  const Outputs given(out);
   if constexpr (!kOnHost) { // where() copies its scalar to the device, which cannot be captured
     ops::mul_out(out, in, at::native::wrapped_scalar_tensor(scale));
+    given.keep();
     out.masked_fill_(keep.logical_not(), 0);
     return;
   }
   const at::Tensor scaled = ops::mul(in, at::native::wrapped_scalar_tensor(scale));
   ops::where_out(out, keep, scaled, at::native::wrapped_scalar_tensor(0.0));
+  given.keep();
 }
 
 } // namespace

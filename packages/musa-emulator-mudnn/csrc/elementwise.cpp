@@ -78,6 +78,7 @@
 
 #include "support/call.h"
 #include "support/borrowed.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 #include "support/small.h"
 
@@ -347,7 +348,10 @@ Status Unary::Run(Handle& handle, Tensor& out, const Tensor& in) const {
       return call.enqueue_brief([mode = mode_, alpha, out = out, in = in] { run_small(mode, alpha, out, in); });
     }
     return call.enqueue([mode = mode_, alpha, beta, out = out, in = in] {
-      run_unary(mode, alpha, beta, lent_alias(out), lent_alias(in));
+      at::Tensor& result = lent_alias(out);
+      const Outputs given(result);
+      run_unary(mode, alpha, beta, result, lent_alias(in));
+      given.keep();
     });
   });
 }
@@ -394,7 +398,10 @@ Status Binary::Run(Handle& handle, Tensor& out, const Tensor& left, const Tensor
           [mode = mode_, alpha, out = out, left = left, right = right] { run_small(mode, alpha, out, left, right); });
     }
     return call.enqueue([mode = mode_, alpha, out = out, left = left, right = right] {
-      run_binary(mode, alpha, lent_alias(out), lent_alias(left), lent_alias(right));
+      at::Tensor& result = lent_alias(out);
+      const Outputs given(result);
+      run_binary(mode, alpha, result, lent_alias(left), lent_alias(right));
+      given.keep();
     });
   });
 }
@@ -427,7 +434,10 @@ Status Ternary::Run(Handle& handle, Tensor& out, const Tensor& a, const Tensor& 
     }
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
     return call.enqueue([mode = mode_, alpha, out = out, a = a, b = b, c = c] {
-      run_ternary(mode, alpha, lent_alias(out), lent_alias(a), lent_alias(b), lent_alias(c));
+      at::Tensor& result = lent_alias(out);
+      const Outputs given(result);
+      run_ternary(mode, alpha, result, lent_alias(a), lent_alias(b), lent_alias(c));
+      given.keep();
     });
   });
 }

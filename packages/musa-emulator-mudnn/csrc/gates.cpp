@@ -17,6 +17,7 @@
 
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -210,7 +211,9 @@ Status Glu::Run(Handle& handle, Tensor& out, const Tensor& in) const {
     }
     return call.enqueue([axis, out = out, in = in] {
       at::Tensor result = alias(out);
+      const Outputs given(result);
       ops::glu_out(result, alias(in), axis);
+      given.keep();
     });
   });
 }

@@ -23,6 +23,7 @@
 
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 #include "support/small.h"
 
@@ -313,7 +314,9 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
       }
       return call.enqueue([axis, out = as_bits(out), indices = indices, params = as_bits(params)] {
         at::Tensor result = alias(out);
+        const Outputs given(result);
         ops::gather_out(result, alias(params), axis, as_long(indices));
+        given.keep();
       });
     }
 
@@ -346,7 +349,9 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
             const at::Tensor rows = rows_of(indices, sizes, batches);
             at::Tensor result = alias(reshaped(out, as_rows(rows.numel(), elements)));
             const at::Tensor from = alias(reshaped(params, as_rows(batches * product(sizes), elements)));
+            const Outputs given(result);
             ops::index_select_out(result, from, 0, rows);
+            given.keep();
           });
     }
 
@@ -372,21 +377,27 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
           }
           if (batches == 1 && outer == 1) { // whole slices at once, which is fastest along the first dimension
             at::Tensor result = alias(reshaped(out, as_rows(picks, inner)));
+            const Outputs given(result);
             ops::index_select_out(
                 result, alias(reshaped(params, as_rows(size, inner))), 0, as_long(reshaped(indices, {picks})));
+            given.keep();
             return;
           }
           if (batches == 1) {
             at::Tensor result = alias(reshaped(out, {outer, picks, inner}));
+            const Outputs given(result);
             ops::index_select_out(
                 result, alias(reshaped(params, {outer, size, inner})), 1, as_long(reshaped(indices, {picks})));
+            given.keep();
             return;
           }
           at::Tensor result = alias(reshaped(out, {batches, outer, picks, inner}));
           Tensor spread = indices;
           spread.SetNdInfo({batches, outer, picks, inner}, {picks, 0, 1, 0});
+          const Outputs given(result);
           ops::gather_out(
               result, alias(reshaped(params, {batches, outer, size, inner})), 2, as_long(spread));
+          given.keep();
         });
   });
 }

@@ -35,6 +35,7 @@
 
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -205,7 +206,9 @@ void run(Function function, const Resampling& resampling, const Tensor& target, 
   at::Tensor result = alias(target);
   const at::Tensor values = alias(source);
   if (!resampling.antialias || result.scalar_type() == at::kFloat || result.scalar_type() == at::kDouble) {
+    const Outputs given(result);
     function(resampling, result, values);
+    given.keep();
     return;
   }
   at::Tensor wide_result = new_tensor(result.sizes(), at::kFloat);

@@ -33,6 +33,7 @@
 
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -415,6 +416,7 @@ Status KLDivLoss::Run(
       at::Tensor result = alias(out);
       const bool direct = mode == Mode::NONE && result.scalar_type() == type;
       at::Tensor terms = direct ? result : new_tensor(input.sizes(), type);
+      const Outputs given(terms);
       if (log_target) { // exp(t) * (t - x)
         ops::sub_out(terms, wanted, input, 1);
         ops::mul_(terms, ops::exp(wanted));
@@ -422,6 +424,7 @@ Status KLDivLoss::Run(
         ops::xlogy_out(terms, wanted, wanted);
         ops::addcmul_(terms, wanted, input, -1);
       }
+      given.keep();
       if (mode != Mode::NONE) {
         store(out, ops::div(terms.sum(), number(divisor(mode, in))));
       } else if (!direct) {
@@ -448,7 +451,9 @@ Status KLDivLoss::RunBwd(
       scale = ops::div(scale, number(-divisor(mode, in)));
       const at::Tensor wanted = in_type(target, type);
       at::Tensor result = alias(grad_in);
+      const Outputs given(result);
       ops::mul_out(result, log_target ? ops::exp(wanted) : wanted, scale);
+      given.keep();
     });
   });
 }

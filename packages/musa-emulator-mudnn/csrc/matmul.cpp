@@ -17,6 +17,7 @@
 #include <mudnn_backend/products.h>
 #include "support/call.h"
 #include "support/borrowed.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 #include "support/small.h"
 
@@ -355,6 +356,7 @@ void run_plain(const Product& p, Epilogue epilogue) {
   const at::Tensor& a = lent_alias(p.a);
   const at::Tensor& b = lent_alias(p.b);
   const bool biased = Access::present(p.bias);
+  const Outputs given(d);
   if (Access::present(p.c)) {
     // For c in place, the same tensor object is passed twice; otherwise torch would copy d onto itself.
     multiply(d, a, b, is_same(p.c, p.d) ? d : lent_alias(p.c), p.beta, p.alpha);
@@ -368,6 +370,7 @@ void run_plain(const Product& p, Epilogue epilogue) {
     multiply(d, a, b, d, 0, p.alpha);
   }
   activate(d, epilogue);
+  given.keep();
 }
 
 // Expands the scales of tiles to the matrix [count, k].

@@ -27,6 +27,7 @@
 #include <mudnn_backend/lending.h>
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/outputs.h"
 #include "support/results.h"
 #include "support/shapes.h"
 
@@ -109,6 +110,8 @@ void store(const Tensor& target, const at::Tensor& value) {
 // The tensor in which a result is computed: the caller's memory if that is contiguous and has the type, otherwise a
 // temporary; undefined if the caller does not need the result.
 struct Result {
+  Result(const Result&) = delete;
+  Result& operator=(const Result&) = delete;
   Result(const Tensor& target, IntArrayRef shape, ScalarType type)
       : target(target),
         direct(
@@ -116,14 +119,13 @@ struct Result {
             (TensorAccess::contiguous(target) && scalar_type(TensorAccess::type(target)) == type)),
         tensor(direct ? shaped(target, shape) : new_tensor(shape, type)) {}
   void finish() const {
-    if (!direct) {
-      store(target, tensor);
-    }
+    direct ? given.keep() : store(target, tensor);
   }
 
   const Tensor& target;
   bool direct;
   at::Tensor tensor;
+  Outputs<1> given{tensor};
 };
 
 // Checks the operands that have the shape of the input. The first one is the input.
@@ -283,12 +285,14 @@ void run_batch_norm(
   const at::Tensor dense = in.contiguous(in.suggest_memory_format());
   const bool direct = out.strides() == dense.strides();
   at::Tensor result = direct ? out : at::empty_like(dense);
+  const Outputs given(result, mean, deviation);
   if (!training ||
       !batch_norm_into(
           result, dense, weight, bias, running_mean, running_variance, mean, deviation, momentum, epsilon)) {
     ops::native_batch_norm_out(
         result, mean, deviation, dense, weight, bias, running_mean, running_variance, training, momentum, epsilon);
   }
+  given.keep();
   if (!direct) {
     at::native::copy_(out, result);
   }
@@ -401,9 +405,11 @@ Status BatchNorm::RunBwd(
               (!result.defined() || result.is_contiguous(format))) {
             scales = new_tensor(count, type);
             shifts = new_tensor(count, type);
+            const Outputs given(result);
             at::native::batch_norm_cpu_backward_stub(
                 c10::kCPU, result, scales, shifts, gradient, image, scale, training ? none : center,
                 training ? none : spread, training ? center : none, training ? spread : none, training, epsilon);
+            given.keep();
           } else {
             const auto make = [&] {
               at::Tensor input;
@@ -477,11 +483,13 @@ Status LayerNorm::Run(
           Result result(out, {rows.count, rows.length}, type);
           at::Tensor means = shaped(mean, rows.count);
           at::Tensor deviations = shaped(rstd, rows.count);
+          const Outputs statistics(means, deviations);
           at::native::LayerNormKernel(
               kDeviceType, in_type(shaped(in, {rows.count, rows.length}), type),
               parameter_of_rows(weight, rows.length, in, type),
               kOnHost ? parameter(bias, rows.length, in) : parameter_of_rows(bias, rows.length, in, type), rows.count, rows.length, epsilon, &result.tensor, &means,
               &deviations);
+          statistics.keep();
           result.finish();
         });
   });
@@ -595,11 +603,13 @@ Status RMSNorm::Run(Handle& handle, Tensor& out, Tensor& rstd, const Tensor& in,
       const ScalarType type = scalar_type(statistics_type(in));
       const at::Tensor input = in_type(shaped(in, {rows.count, rows.length}), type);
       at::Tensor inverse = shaped(rstd, {rows.count, 1});
+      const Outputs statistics(inverse);
       ops::linalg_vector_norm_out(inverse, input, 2, IntArrayRef(1), /*keepdim=*/true);
       ops::mul_(inverse, inverse);
       ops::mul_(inverse, at::native::wrapped_scalar_tensor(1.0 / static_cast<double>(rows.length)));
       ops::add_(inverse, at::native::wrapped_scalar_tensor(epsilon), 1);
       ops::rsqrt_(inverse);
+      statistics.keep();
       Result result(out, {rows.count, rows.length}, type);
       ops::mul_out(result.tensor, input, inverse);
       if (present(weight)) {

@@ -31,6 +31,7 @@
 
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -319,7 +320,9 @@ Status Pooling::Run(Handle& handle, Tensor& out, const Tensor& in, Tensor& indic
       const at::Tensor source = plane_of(in, window.space);
       if (plane.takes_maximum()) {
         at::Tensor positions = plane_of(indices, window.space);
+        const Outputs given(result, positions);
         maximum(plane, result, positions, source);
+        given.keep();
       } else if (steps) {
         mean_of_steps(plane, result, source, static_cast<double>(TensorAccess::scale(in)) / TensorAccess::scale(out));
       } else if (needs_float(plane, source)) {
@@ -327,7 +330,9 @@ Status Pooling::Run(Handle& handle, Tensor& out, const Tensor& in, Tensor& indic
         mean(plane, wide, as_float(source));
         at::native::copy_(result, wide);
       } else {
+        const Outputs given(result);
         mean(plane, result, source);
+        given.keep();
       }
     });
   });
@@ -347,6 +352,7 @@ Status Pooling::RunBwd(Handle& handle, Tensor& grad_in, const Tensor& grad_out, 
       widen(plane);
       at::Tensor result = plane_of(grad_in, window.space);
       const at::Tensor gradient = plane_of(grad_out, window.space);
+      const Outputs given(result);
       if (plane.takes_maximum()) {
         maximum_backward(plane, result, gradient, plane_of(indices, window.space));
       } else if (needs_float(plane, result)) {
@@ -356,6 +362,7 @@ Status Pooling::RunBwd(Handle& handle, Tensor& grad_in, const Tensor& grad_out, 
       } else {
         mean_backward(plane, result, gradient);
       }
+      given.keep();
     });
   });
 }

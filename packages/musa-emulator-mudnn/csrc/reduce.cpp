@@ -38,6 +38,7 @@
 
 #include "support/call.h"
 #include "support/borrowed.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 #include "support/small.h"
 
@@ -280,6 +281,13 @@ void run_reduce(
   }
 }
 
+void reduce_into(Reduce::Mode mode, double order, double correction, const Tensor& out, const Reduction& what) {
+  at::Tensor& result = lent_alias(out);
+  const Outputs given(result);
+  run_reduce(mode, order, correction, result, lent_alias(what.in), what.dims);
+  given.keep();
+}
+
 bool largest(Reduce::Mode mode) {
   return mode == Reduce::Mode::MAX || mode == Reduce::Mode::MAX_UNSTABLE;
 }
@@ -305,7 +313,9 @@ void run_indices(bool largest, at::Tensor& indices, const Reduction& reduction) 
   if (TensorAccess::type(in) == Type::BOOL) {
     in.SetType(Type::UINT8); // torch does not support booleans here
   }
+  const Outputs given(indices);
   (largest ? ops::argmax_out : ops::argmin_out)(indices, alias(in), dim, /*keepdim=*/true);
+  given.keep();
 }
 
 } // namespace
@@ -357,12 +367,12 @@ Status Reduce::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryMa
         [mode = mode_, order = order_, correction = correction_, out = *place, what = *what] {
           if (mode == Mode::MEAN && is_small(Unary::Mode::DIV, out, out)) {
             // torch's mean is the same sum and division, but plans both.
-            run_reduce(Mode::ADD, order, correction, lent_alias(out), lent_alias(what.in), what.dims);
+            reduce_into(Mode::ADD, order, correction, out, what);
             const int64_t count = TensorAccess::elements(what.in) / TensorAccess::elements(out);
             run_small(Unary::Mode::DIV, c10::Scalar(count), out, out);
             return;
           }
-          run_reduce(mode, order, correction, lent_alias(out), lent_alias(what.in), what.dims);
+          reduce_into(mode, order, correction, out, what);
         });
   });
 }
@@ -386,16 +396,18 @@ Status Reduce::RunWithIndices(
           at::Tensor values = alias(out);
           at::Tensor places = alias(indices);
           const at::Tensor in = alias(what.in);
+          const Outputs given(values, places);
           if (what.dims.size() == 1) {
             if (largest) {
               ops::max_out(values, places, in, what.dims[0], /*keepdim=*/true);
             } else {
               ops::min_out(values, places, in, what.dims[0], /*keepdim=*/true);
             }
-            return;
+          } else {
+            (largest ? ops::amax_out : ops::amin_out)(values, in, what.dims, /*keepdim=*/true);
+            run_indices(largest, places, what);
           }
-          (largest ? ops::amax_out : ops::amin_out)(values, in, what.dims, /*keepdim=*/true);
-          run_indices(largest, places, what);
+          given.keep();
         });
   });
 }
@@ -456,11 +468,13 @@ Status Cum::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryMaint
             mode == Mode::ADD ? ops::cumsum(alias(in), dim, at::kFloat) : ops::cumprod(alias(in), dim, at::kFloat));
         return;
       }
+      const Outputs given(result);
       if (mode == Mode::ADD) {
         ops::cumsum_out(result, alias(in), dim, result.scalar_type());
       } else {
         ops::cumprod_out(result, alias(in), dim, result.scalar_type());
       }
+      given.keep();
     });
   });
 }

@@ -20,6 +20,7 @@
 
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -258,7 +259,9 @@ Status Concat::Run(Handle& handle, Tensor& out, int count, const Tensor* inputs)
         pieces.push_back(alias(as_bits(operand)));
       }
       at::Tensor result = alias(as_bits(out));
+      const Outputs given(result);
       ops::cat_out(result, pieces, axis);
+      given.keep();
     });
   });
 }

@@ -13,6 +13,7 @@
 
 #include "support/call.h"
 #include "support/borrowed.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -85,7 +86,9 @@ size_t workspace_bytes(const Tensor& in, int dim) {
 void run_kernel(bool log, int dim, const at::Tensor& out, const at::Tensor& in) {
   if constexpr (!kOnHost) {
     at::Tensor result = out;
+    const Outputs given(result);
     log ? ops::_log_softmax_out(result, in, dim, false) : ops::_softmax_out(result, in, dim, false);
+    given.keep();
     return;
   }
   if (dim == in.dim() - 1) {
@@ -108,7 +111,9 @@ void run_forward(bool log, int dim, at::Tensor& out, const at::Tensor& in) {
 
 void run_logsumexp(int dim, bool keep, at::Tensor& out, const at::Tensor& in) {
   if (out.scalar_type() == in.scalar_type() && !reduced(in)) {
+    const Outputs given(out);
     at::native::logsumexp_out(in, dim, keep, out);
+    given.keep();
     return;
   }
   // torch would compute the exponentials in the 16-bit type.
@@ -122,8 +127,10 @@ void run_backward(bool log, int dim, at::Tensor& grad_in, const at::Tensor& out,
     at::native::copy_(grad_in, wide);
     return;
   }
+  const Outputs given(grad_in);
   log ? ops::_log_softmax_backward_data_out(grad_in, grad_out, out, dim, grad_in.scalar_type())
       : ops::_softmax_backward_data_out(grad_in, grad_out, out, dim, grad_in.scalar_type());
+  given.keep();
 }
 
 } // namespace

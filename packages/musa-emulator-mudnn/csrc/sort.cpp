@@ -18,6 +18,7 @@
 
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/outputs.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -141,7 +142,9 @@ Status Sort::Run(
         [dim = dim_, descending = descending_, stable = stable_, values = values, indices = indices, in = in] {
           at::Tensor sorted = alias(values);
           at::Tensor places = alias(indices);
+          const Outputs given(sorted, places);
           ops::sort_out(sorted, places, alias(in), stable, dim, descending);
+          given.keep();
         });
   });
 }
@@ -188,8 +191,10 @@ Status SortByKey::Run(
             source = at::native::clone(source, at::MemoryFormat::Contiguous);
           }
           at::Tensor order = at::empty_like(source, source.options().dtype(at::kLong));
+          const Outputs given(sorted, followed);
           ops::sort_out(sorted, order, alias(keys), stable, dim, descending);
           ops::gather_out(followed, source, dim, order);
+          given.keep();
         });
   });
 }
@@ -249,7 +254,9 @@ Status TopK::Run(
         [k = k_, dim, largest = largest_, sorted = sorted_, values = chosen, indices = indices, in = source] {
           at::Tensor top = alias(values);
           at::Tensor places = alias(indices);
+          const Outputs given(top, places);
           ops::topk_out(top, places, alias(in), k, dim, largest, sorted);
+          given.keep();
         });
   });
 }

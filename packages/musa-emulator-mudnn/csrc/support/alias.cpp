@@ -262,6 +262,10 @@ at::Tensor alias_channels_second(const Tensor& tensor) {
   return make(tensor, order_of(TensorAccess::format(tensor)));
 }
 
+at::Tensor alias_memory(void* address, c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  return make_of(type, sizes, strides, address);
+}
+
 AliasScope::Stock& AliasScope::stock() {
   if (current_stock == nullptr) [[unlikely]] {
     // Allocated on the heap, because the TLS model above requires the library's thread-local memory to be small.

@@ -19,6 +19,8 @@ c10::ScalarType scalar_type(Tensor::Type type);
 at::Tensor alias(const Tensor& tensor);
 // The same with dimensions in torch's order, N, C, then space with the outermost dimension first, for every format.
 at::Tensor alias_channels_second(const Tensor& tensor);
+// The same for memory without a descriptor.
+at::Tensor alias_memory(void* address, c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides);
 
 // Returns the tensors that alias() creates within its lifetime to the thread's stock at its end, unless they are still
 // referenced. Creating a tensor takes several allocations, which is longer than a task on small tensors.
