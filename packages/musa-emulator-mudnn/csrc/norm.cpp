@@ -574,8 +574,10 @@ Status GroupNorm::Run(
         result = result.movedim(axis, 1);
         input = input.movedim(axis, 1);
       }
+      // CUDA's function takes contiguous input only, and the CPU's is faster in the order of the input.
       const auto [value, means, deviations] = ops::native_group_norm(
-          in_type(input, type).contiguous(input.suggest_memory_format()), parameter_of_rows(weight, channels, in, type),
+          in_type(input, type).contiguous(kOnHost ? input.suggest_memory_format() : at::MemoryFormat::Contiguous),
+          parameter_of_rows(weight, channels, in, type),
           kOnHost ? parameter(bias, channels, in) : parameter_of_rows(bias, channels, in, type), samples, channels, input.numel() / (samples * channels), groups, epsilon);
       at::native::copy_(result, value);
       store(mean, means);
