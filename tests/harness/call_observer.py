@@ -22,7 +22,9 @@ class _CallbackData(ctypes.Structure):
     _fields_ = (("site", ctypes.c_int), ("name", ctypes.c_char_p))  # further fields follow
 
 
-_Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(_CallbackData))
+_Callback = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(_CallbackData)
+)
 
 
 def check(status: int) -> None:
@@ -36,7 +38,7 @@ def _mupti() -> ctypes.CDLL:
 
 @contextlib.contextmanager
 def observed_calls(react: Callable[[str, bool], None]) -> Iterator[None]:
-    """Calls ``react(name, ended)`` on the thread of each runtime call, before it begins and after it has ended.
+    """Calls ``react(name, ended)`` before and after each runtime call, on the thread of that call.
 
     Calls that `react` itself makes are not observed. Its first exception is raised at the end of the block.
     """
@@ -49,7 +51,7 @@ def observed_calls(react: Callable[[str, bool], None]) -> Iterator[None]:
         busy.now = True
         try:
             react(data[0].name.decode(), data[0].site == 1)
-        except BaseException as error:  # ctypes would only print it
+        except BaseException as error:  # noqa: BLE001 (ctypes would only print it)
             failures.append(error)
         finally:
             busy.now = False

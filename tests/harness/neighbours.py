@@ -33,8 +33,8 @@ def _ranges(mask: torch.Tensor) -> Iterator[tuple[int, int]]:
 
 
 class Neighbour:
-    """Writes to every byte that is not the tensor's on its own stream: first now, then in the block before each
-    call of the SDK that may write, each time another value.
+    """Writes to every byte that is not the tensor's, on its own stream: first now, then in the block before
+    each call of the SDK that may write, each time another value.
 
     ``lost_bytes()`` counts the bytes of the last write that have been overwritten.
     """
@@ -59,7 +59,9 @@ class Neighbour:
 
     def beside(self):
         """The block in which the neighbour writes."""
-        return observed_calls(lambda name, ended: self.write() if not ended and name.startswith(_WRITES) else None)
+        return observed_calls(
+            lambda name, ended: self.write() if not ended and name.startswith(_WRITES) else None
+        )
 
     def lost_bytes(self) -> int:
         torch.musa.synchronize(self._device)

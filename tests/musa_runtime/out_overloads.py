@@ -66,7 +66,9 @@ def recipes() -> Iterator[dict[str, Any]]:
 def value_of(argument, recipe: dict[str, Any]) -> Any:
     kind = str(argument.type)
     if kind == "Tensor":
-        return recipe["index" if "ind" in argument.name or argument.name in ("target", "offsets") else "tensor"].clone()
+        return recipe[
+            "index" if "ind" in argument.name or argument.name in ("target", "offsets") else "tensor"
+        ].clone()
     if kind.startswith("Optional"):
         return None
     if kind.startswith("List[Optional[Tensor"):
@@ -113,7 +115,9 @@ def cpu_success(schema) -> tuple[list, dict, list[torch.Tensor]] | None:
             for name in outs:
                 out = kwargs[name]
                 kwargs[name] = [o.to(dtype) for o in out] if isinstance(out, list) else out.to(dtype)
-            given = torch.utils._pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, (args, kwargs))
+            given = torch.utils._pytree.tree_map(
+                lambda v: v.clone() if isinstance(v, torch.Tensor) else v, (args, kwargs)
+            )
             try:
                 return *given, call(schema, args, kwargs)
             except (RuntimeError, IndexError, ValueError, NotImplementedError, TypeError):

@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Operators of torch's CPU kernels on device memory, beside a thread that fills memory and frees it.
 
-The allocator is ordered by streams: a freed block may be allocated again while work that writes to it is still
-queued. `python -m tests.musa_runtime.stale_writes [STEP]` calls every STEP-th operator of torch's database with
-such work queued for every free block, after each wait for the stream, and prints those with wrong results.
+The allocator is ordered by streams: a freed block may be allocated again while work that writes to it is
+still queued. `python -m tests.musa_runtime.stale_writes [STEP]` calls every STEP-th operator of torch's database
+with such work queued for every free block, after each wait for the stream, and prints wrong results.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BYTE = 0x7B  # in every byte, of no number that the samples compute
 
 
 def stale_writes() -> AbstractContextManager[None]:
-    """After each wait for a stream, the current stream has queued writes to every free block of the device."""
+    """After each wait for a stream, queues writes to every free block of the device on the current stream."""
     sdk = loaded_sdk()
 
     def fill_free_blocks(name: str, ended: bool) -> None:
@@ -59,9 +59,11 @@ def moved(value):
 
 
 def results(op, args, kwargs) -> list[torch.Tensor]:
-    """What the call returns, and the gradients of its differentiable arguments, as dense CPU tensors."""
-    out = [leaf for leaf in tree_leaves(call(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
-    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    """What the operator returns, and the gradients of its differentiable arguments, as dense CPU tensors."""
+    out = [leaf for leaf in tree_leaves(op(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+    inputs = [
+        leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+    ]
     outputs = [leaf for leaf in out if leaf.requires_grad]
     if inputs and outputs:
         ones = [torch.ones_like(leaf) for leaf in outputs]
@@ -94,7 +96,9 @@ def wrong(op, dtype: torch.dtype) -> str:
     with stale_writes():
         actual = results(op, *on_device)
     pairs = zip(expected, actual, strict=True)
-    close = (torch.allclose(a.to(b.dtype), b, rtol=1e-2, atol=1e-2, equal_nan=True) for a, b in pairs if a.numel())
+    close = (
+        torch.allclose(a.to(b.dtype), b, rtol=1e-2, atol=1e-2, equal_nan=True) for a, b in pairs if a.numel()
+    )
     return "" if all(close) else "wrong values"
 
 
@@ -107,7 +111,7 @@ def main() -> None:
         count += 1
         try:
             said = wrong(op, dtype)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (reported as the case's failure)
             said = f"{type(error).__name__}: {str(error)[:200]}"
         if said:
             print(f"{name}: {said}", flush=True)

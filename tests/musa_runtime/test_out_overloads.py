@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Each out= overload of ATen, called once on memory that the host cannot address, gives the CPU's result or an
-error: none ends the process."""
+"""Each out= overload of ATen, called once on memory that the host cannot address, gives the CPU's result
+or an error: none ends the process."""
 
 import pytest
 import torch

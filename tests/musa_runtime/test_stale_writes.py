@@ -30,7 +30,9 @@ def _report(step: int, **environment: str) -> list[str]:
 def test_operators_beside_writes_to_freed_memory(emulator, full, mode, providers):
     """Lazy mode alone keeps the writes queued until something waits; the others show that nothing hangs."""
     step = 1 if full else STEP if mode == "lazy" else 5 * STEP
-    *failures, counted = _report(step, MUSA_EMULATOR_MODE=mode, TORCH_MUSA_OPS=providers, MUSA_EMULATOR_MEMORY="")
+    *failures, counted = _report(
+        step, MUSA_EMULATOR_MODE=mode, TORCH_MUSA_OPS=providers, MUSA_EMULATOR_MEMORY=""
+    )
     assert counted.endswith("operators")
     assert failures == []
 

@@ -133,3 +133,21 @@ def test_lazy_clones_copy_on_write(device):
     z = torch._lazy_clone(x)
     x.mul_(10)
     assert z.cpu().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        ((1 << 44,), {}),
+        ((-1,), {}),
+        ((1 << 62, 1 << 62), {}),
+        ((2, 3), {"memory_format": torch.channels_last}),
+    ],
+    ids=["more than the memory", "negative", "overflow", "rank of the format"],
+)
+def test_a_resize_that_fails_keeps_the_shape(device, size, options):
+    x = torch.arange(4.0, device=device)
+    with pytest.raises(RuntimeError):
+        x.resize_(*size, **options)
+    assert (x.shape, x.stride()) == ((4,), (1,))
+    assert x.cpu().tolist() == [0, 1, 2, 3]

@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Operations write no byte between the elements of their target: another stream may be writing there.
 
-The other stream writes before each call of the SDK that an operation makes (tests/harness/neighbours.py), so a
-read of the gaps that is written back later loses bytes in every run.
+The other stream writes before each call of the SDK that an operation makes (tests/harness/neighbours.py),
+so a read of the gaps that is written back later loses bytes in every run.
 """
 
 import itertools
@@ -65,7 +65,10 @@ def test_a_write_of_the_span_is_found(musa):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_target_whose_elements_share_memory_gets_its_values(musa):
-    with musa.ops.prefer("aten::index_put_", "host-copy"), musa.ops.prefer("aten::_index_put_impl_", "host-copy"):
+    with (
+        musa.ops.prefer("aten::index_put_", "host-copy"),
+        musa.ops.prefer("aten::_index_put_impl_", "host-copy"),
+    ):
         for expand in (lambda x: x[::2, None].expand(4, 3), lambda x: x.as_strided((3, 4), (0, 2))):
             expected, actual = torch.zeros(8), torch.zeros(8, device="musa")
             for x in (expected, actual):

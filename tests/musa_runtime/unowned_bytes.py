@@ -68,7 +68,9 @@ SOURCES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def values_of(shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
-    numbers = torch.arange(shape.numel(), dtype=torch.float64).remainder(2 if dtype is torch.bool else 100) + 1
+    numbers = (
+        torch.arange(shape.numel(), dtype=torch.float64).remainder(2 if dtype is torch.bool else 100) + 1
+    )
     if dtype.is_complex:
         return torch.complex(numbers, -numbers).to(dtype).view(shape)
     return numbers.to(dtype).view(shape)
@@ -113,11 +115,21 @@ def wrong(neighbour: Neighbour, target: torch.Tensor, expected: torch.Tensor | N
 
 
 # Operators of torch's database without a result that can be compared.
-RANDOM = ("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "normal", "uniform", "rrelu", "empty")
+RANDOM = (
+    "bernoulli",
+    "cauchy",
+    "exponential",
+    "geometric",
+    "log_normal",
+    "normal",
+    "uniform",
+    "rrelu",
+    "empty",
+)
 
 
 def calls() -> Iterator[tuple[str, Callable[[], str]]]:
-    """Like copies(): the in-place and out= forms of the operators of torch's database, whose target has gaps."""
+    """Like copies(): in-place and out= forms of the operators of torch's database; the target has gaps."""
     for op in op_db:
         if op.name.startswith("jiterator"):
             continue
