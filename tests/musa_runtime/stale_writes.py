@@ -3,8 +3,8 @@
 """Operators of torch's CPU kernels on device memory, beside a thread that fills memory and frees it.
 
 The allocator is ordered by streams: a freed block may be allocated again while work that writes to it is
-still queued. `python -m tests.musa_runtime.stale_writes [STEP]` calls every STEP-th operator of torch's database
-with such work queued for every free block, after each wait for the stream, and prints wrong results.
+still queued. `python -m tests.musa_runtime.stale_writes [STEP]` calls every STEP-th operator of torch's
+database with such work queued for every free block, after each wait for the stream, and prints wrong results.
 """
 
 from __future__ import annotations
