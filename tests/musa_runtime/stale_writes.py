@@ -24,6 +24,7 @@ from tests.harness.call_observer import check, observed_calls
 from tests.harness.emulator import loaded_sdk
 
 _WAITS = ("musaStreamQuery", "musaStreamSynchronize")
+ON_THE_CPU = frozenset(("tensor_split",))  # takes indices on the CPU alone
 _BYTE = 0x7B  # in every byte, of no number that the samples compute
 
 
@@ -59,7 +60,7 @@ def moved(value):
 
 
 def results(op, args, kwargs) -> list[torch.Tensor]:
-    """What the operator returns, and the gradients of its differentiable arguments, as dense CPU tensors."""
+    """The operator's results, and the gradients of its differentiable arguments, as dense CPU tensors."""
     out = [leaf for leaf in tree_leaves(op(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
     inputs = [
         leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor) and leaf.requires_grad
@@ -73,7 +74,7 @@ def results(op, args, kwargs) -> list[torch.Tensor]:
 
 def cases() -> Iterator[tuple[str, object, torch.dtype]]:
     for op in OPS:
-        if op.name in RANDOM or op.name in UNINITIALISED or "dropout" in op.name:
+        if op.name in RANDOM | UNINITIALISED | ON_THE_CPU or "dropout" in op.name:
             continue
         for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64):
             if dtype in op.dtypes:

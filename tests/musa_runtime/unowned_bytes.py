@@ -50,7 +50,7 @@ DTYPES = (
     torch.complex128, torch.complex32, torch.float8_e5m2,
 )  # fmt: skip
 
-# What is copied into a target, given its values as a contiguous CPU tensor of the target's dtype.
+# The source of a copy into a target, made from its values as a contiguous CPU tensor of the target's dtype.
 SOURCES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "cpu": lambda x: x,
     "pinned": lambda x: x.pin_memory(),
