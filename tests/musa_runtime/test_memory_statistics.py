@@ -308,3 +308,9 @@ def test_the_summary_is_the_table_of_torch_cuda(clean, monkeypatch, abbreviated)
     expected = expected.replace("CUDA", "MUSA").replace("cudaMalloc", "musaMalloc")
     assert clean.memory_summary(0, abbreviated=abbreviated) == expected
     del tensor
+
+
+def test_emptying_the_cache_counts_as_a_wait_for_all_streams(musa):
+    before = musa.memory_stats()["num_sync_all_streams"]
+    musa.empty_cache()
+    assert musa.memory_stats()["num_sync_all_streams"] == before + 1
