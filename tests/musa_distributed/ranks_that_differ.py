@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A rank's part of test_ranks_that_differ.py: messages between some ranks of a new group, then a collective of all."""
+"""A rank's part of test_ranks_that_differ.py: messages between some ranks of a group, then a collective."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def run_case(kind, pair, name, members, device) -> None:
         MESSAGES[kind](group, *pair, device)
     x = collectives.operand((4, 3), torch.float32, "contiguous", rank, device)
     COLLECTIVES[name](x, group, references[0], f"{name} after {kind} of {pair}", False)
-    # Sequence numbers name the collectives in errors and flight records of all ranks, so messages do not count.
+    # Sequence numbers name collectives in errors and flight records, so messages must not count.
     numbers = [torch.zeros(1, dtype=torch.long) for _ in range(SIZE)]
     own = group._get_backend(device)._get_sequence_number_for_group()
     dist.all_gather(numbers, torch.tensor([own]), group=references[0])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Aborts of a group while another thread makes calls: no crash, and no call succeeds without a valid result."""
+"""Aborts of a group while another thread makes calls: no crash, and no success without a valid result."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Each place where torch.distributed selects by the device type serves musa, or is listed here with the reason."""
+"""Places where torch.distributed selects by the device type serve musa, or are listed with the reason."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
-import torch
 import torch.distributed as dist
 
 from tests.harness.subprocesses import run_code
@@ -18,26 +18,27 @@ pytestmark = pytest.mark.once
 
 FOLDER = Path(dist.__file__).parent
 
-# The files of torch.distributed whose code names cuda, and what that means for musa. "served": another branch serves
-# musa, and a test of this suite runs it. "registered": this project adds musa to a table. "inert": only logging, a
-# default argument, or an optimization that musa goes without. Other texts say why musa cannot be served from outside.
+# The files of torch.distributed whose code names cuda, and what that means for musa. "served": another
+# branch serves musa, and a test of this suite runs it. "registered": this project adds musa to a table.
+# "inert": only logging, a default argument, or an optimization that musa goes without. Other texts say why
+# musa cannot be served from outside.
 FILES = {
     "distributed_c10d.py": "registered",
     "device_mesh.py": "served",
     "_functional_collectives.py": "inert",
-    "_dist2.py": "an experiment with Gloo and NCCL only; `mccl` groups come from init_process_group and new_group",
+    "_dist2.py": "an experiment with Gloo and NCCL only",
     "_local_tensor/__init__.py": "served, but random operators of DTensor call torch.cuda.current_device()",
-    "_symmetric_memory/__init__.py": "memory of peers that kernels access: the SDK's collectives have no such call",
+    "_symmetric_memory/__init__.py": "memory of peers that kernels access: MCCL has no such call",
     "_symmetric_memory/_rocshmem_triton.py": "a library for ROCm",
     "_shard/sharded_tensor/api.py": "deprecated; its device is the CPU or torch.cuda.current_device()",
     "_shard/sharded_tensor/_ops/tensor_ops.py": "deprecated; the same",
-    "_state_dict_utils.py": "pinned and shared state dicts are registered with cudart; without one of both served",
+    "_state_dict_utils.py": "state dicts that are pinned and shared are registered with cudart",
     "_tools/mem_tracker.py": "inert",
     "_tools/runtime_estimator.py": "measures operators with torch.cuda events",
     "_tools/sac_estimator.py": "counts the storages of cuda tensors only",
     "algorithms/ddp_comm_hooks/powerSGD_hook.py": "inert",
     "c10d_logger.py": "inert",
-    "checkpoint/_state_dict_stager.py": "pin_memory is ignored with a warning, because torch pins with cudart",
+    "checkpoint/_state_dict_stager.py": "pin_memory is ignored with a warning: torch pins with cudart",
     "checkpoint/filesystem.py": "served",
     "checkpoint/optimizer.py": "inert",
     "collective_utils.py": "the comparison of generators reads the state of torch.cuda's or the CPU's",
@@ -65,11 +66,7 @@ def names_cuda(path: Path) -> bool:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Constant) and node.value in ("cuda", "torch.cuda"):
             return True
-        if (
-            isinstance(node, ast.Attribute)
-            and node.attr == "cuda"
-            and getattr(node.value, "id", "") == "torch"
-        ):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "torch.cuda":
             return True
     return False
 
@@ -116,7 +113,7 @@ def test_torchs_own_registrations_are_kept():
     types = dist.Backend.backend_type_map
     assert types["gloo"] == dist.ProcessGroup.BackendType.GLOO
     assert types["fake"] == types["mccl"] == dist.ProcessGroup.BackendType.CUSTOM
-    import torch.testing._internal.distributed.fake_pg  # registers "fake" when it is imported first
+    importlib.import_module("torch.testing._internal.distributed.fake_pg")  # registers "fake"
 
     assert dist.Backend.backend_capability["fake"].count("musa") == 1
 
@@ -152,7 +149,8 @@ def test_a_group_for_cpu_tensors_beside_a_bound_one(default):
 
 
 def test_gloo_as_the_default_group_of_a_bound_process():
-    code = 'start("gloo", device_id=device)\nx = torch.ones(2)\ndist.all_reduce(x)\ndist.barrier()\nprint(x.tolist())'
+    code = 'start("gloo", device_id=device)\nx = torch.ones(2)\ndist.all_reduce(x)\n'
+    code += "dist.barrier()\nprint(x.tolist())"
     assert run_code(BOUND + code) == "[1.0, 1.0]\n"
 
 
@@ -181,9 +179,10 @@ def test_a_simulated_job_uses_every_collective():
     code = """
     x = torch.ones(4, device="musa")
     for call in (
-        lambda: dist.all_reduce(x), lambda: dist.broadcast(x, 0), lambda: dist.reduce(x, 0), lambda: dist.barrier(),
+        lambda: dist.all_reduce(x), lambda: dist.broadcast(x, 0), lambda: dist.reduce(x, 0),
         lambda: dist.all_gather([torch.empty_like(x) for _ in range(4)], x),
-        lambda: dist.all_to_all_single(torch.empty_like(x), x), lambda: dist.send(x, 2), lambda: dist.recv(x, 2),
+        lambda: dist.all_to_all_single(torch.empty_like(x), x),
+        lambda: dist.send(x, 2), lambda: dist.recv(x, 2), lambda: dist.barrier(),
     ):
         call()
     print(dist.group.WORLD._device_types.count(torch.device("musa")))

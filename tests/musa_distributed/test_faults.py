@@ -178,7 +178,7 @@ def test_ranks_that_call_different_things(folder, mismatch):
 
 
 def test_the_error_is_raised_before_the_record_is_written(folder):
-    """Resolving the stacks of a record takes seconds. Here the writer waits until the program reads its file."""
+    """Resolving the stacks of a record takes seconds. Here the writer waits for the program to read."""
     code = """
 record = os.environ["TORCH_FR_DUMP_TEMP_FILE"] + str(rank)
 if rank == 1:

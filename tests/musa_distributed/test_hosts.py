@@ -254,7 +254,9 @@ def test_a_start_that_succeeds_after_its_timeout(ranks):
     """The communicator is aborted on a thread of the pack, where an exception would terminate the process.
     Setting the device fails on that thread, as it does when the process exits.
     """
-    code = START + f"""
+    code = (
+        START
+        + f"""
 from tests.harness.emulator import UNKNOWN, emulator_or_skip
 emulator = emulator_or_skip()
 before = emulator.calls("mcclCommAbort")
@@ -267,6 +269,7 @@ emulator.clear_faults()
 print("aborted", emulator.calls("mcclCommAbort") - before)
 together("aborted")
 """
+    )
     ranks.network.drop(1)
     ranks.start(code, MCCL_SOCKET_IFNAME="eth1", **ALL)
     ranks.when_ready(ranks.network.repair)

@@ -76,6 +76,27 @@ def test_the_error_without_the_pack():
     )
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("start", ['"mccl"', 'device_id=torch.device("musa", 0)', '"cpu:gloo,musa:mccl"'])
+def test_a_group_without_the_pack_names_it(start):
+    code = f"""
+    import torch, torch.distributed as dist
+    from torch_musa import extras, missing_mccl, pack_modules
+    pack_modules.offered().clear()
+    extras.version = lambda dist: None
+    del dist.Backend.MCCL, dist.is_mccl_available
+    missing_mccl.register()
+    print(dist.is_mccl_available(), dist.is_backend_available("mccl"))
+    try:
+        dist.init_process_group({start}, store=dist.HashStore(), rank=0, world_size=1)
+    except RuntimeError as error:
+        print(error)
+    """
+    out = run_code(code)
+    assert "The backend 'mccl' of torch.distributed needs musa-distributed" in out, out
+    assert out.startswith("False False\n") and "Fix: " in out, out
+
+
 @pytest.fixture
 def sdk_without_mccl(tmp_path: Path) -> Path:
     import musa_emulator
@@ -154,6 +175,31 @@ assert not [name for name in names if name.startswith("mccl_watch")], names
     run(code, tmp_path)
 
 
+# ---- the device of a barrier
+
+
+@pytest.mark.parametrize(
+    "before, device",
+    [
+        ("", "rank"),
+        ("torch.musa.set_device(size - 1 - rank)", "size - 1 - rank"),
+        ("y = torch.ones(1, device=f'musa:{(rank + 1) % size}'); dist.all_reduce(y)", "(rank + 1) % size"),
+    ],
+    ids=["none chosen", "current", "used before"],
+)
+def test_a_barrier_runs_on_the_device_of_the_rank(tmp_path, before, device):
+    """Else its communicator would be another one than that of the calls on this device."""
+    code = f"""
+store = dist.FileStore(MEETING, size)
+dist.init_process_group("mccl", store=store, rank=rank, world_size=size)
+{before}
+dist.barrier()
+dist.all_reduce(torch.ones(1, device=f"musa:{{{device}}}"))
+assert dist.group.WORLD._get_backend(torch.device("musa")).communicator_count() == 1
+"""
+    run(code, tmp_path, 3)
+
+
 # ---- device_id: communicators are created at once
 
 
@@ -179,18 +225,16 @@ inner = dist.new_group([1, 2])  # ranks 0 and 3 are outside
 if rank in (1, 2):
     dist.all_reduce(y, group=inner)
     assert (y == 6).all()
+for excluded in (3, 2):  # rank 3 takes part in the second group only
+    if rank != excluded:
+        z = torch.ones(3, device=device)
+        world.shrink([excluded], 0, world.options).allreduce([z]).wait()
+        assert (z == 3).all()
 if rank != 3:
     smaller = dist.shrink_group([3])
     z = torch.ones(3, device=device)
     dist.all_reduce(z, group=smaller)
     assert (z == 3).all() and smaller.size() == 3
-# Again from the same group, with a rank that took no part before: torch replaces the default group, so by hand.
-options = world.options
-if rank != 2:
-    again = world.shrink([2], 0, options)
-    z = torch.ones(3, device=device)
-    again.allreduce([z]).wait()
-    assert (z == 3).all()
 """
     )
     run(code, tmp_path, 4)

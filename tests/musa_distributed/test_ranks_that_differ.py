@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Collectives of all ranks of a group after messages between some of them, which create other communicators."""
+"""Collectives of a group after messages between some of its ranks, which create other communicators."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.harness.parts import sample
 from tests.harness.rank_processes import run_ranks
 from tests.musa_distributed import ranks_that_differ
 
-# Whether the group is bound to a device, whether the process sets its device, the number of processes, and those that
-# are in the group.
+# Whether the group is bound to a device, whether the process sets its device, the number of processes, and
+# those that are in the group.
 SETTINGS = {
     "device set": (False, True, 3, [0, 1, 2]),
     "device set, in a subgroup": (False, True, 4, [0, 2, 3]),

@@ -82,7 +82,7 @@ MISMATCHES = {
 
 @pytest.mark.parametrize("what", MISMATCHES)
 def test_mismatched_calls_are_named_and_wait_for_an_abort(tmp_path, what):
-    """A rank that finds the difference has an asynchronous error at once; the other one when its peer aborts."""
+    """A rank that finds the difference has an asynchronous error at once, the other one on its abort."""
     call, named = MISMATCHES[what]
     code = f"""
         comm, stream, x = join(), make_stream(), Buffer(torch.ones(100))

@@ -61,16 +61,21 @@ def test_a_bad_call_is_refused_with_its_reason(answers, call):
 
 
 def test_a_stream_of_another_device_is_refused(tmp_path):
-    code = SETUP + """
+    code = (
+        SETUP
+        + """
 ok(rt.musaSetDevice(1))
 print(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, SUM, comm, make_stream()))
 """
+    )
     [done] = run_ranks(code, tmp_path, 1, MUSA_EMULATOR_DEVICES="2")
     assert done.out.strip() == "4" and "not one of the device" in done.err
 
 
 def test_a_refused_call_refuses_its_group(tmp_path):
-    code = SETUP + """
+    code = (
+        SETUP
+        + """
 y = Buffer(torch.zeros(8))
 fine(mccl.mcclGroupStart())
 fine(mccl.mcclAllReduce(x.pointer, y.pointer, x.count, x.dtype, SUM, comm, stream))
@@ -79,25 +84,32 @@ print(y.get().sum().item())
 fine(mccl.mcclAllReduce(x.pointer, y.pointer, x.count, x.dtype, SUM, comm, stream))
 print(y.get().sum().item())
 """
+    )
     assert outputs_of(code, tmp_path, 1)[0].splitlines() == ["4 4", "0.0", "8.0"]
 
 
 def test_small_types_need_their_architecture(tmp_path):
-    code = SETUP + """
+    code = (
+        SETUP
+        + """
 for dtype in (9, 10):
     print(mccl.mcclAllReduce(x.pointer, x.pointer, size(8), dtype, SUM, comm, stream))
 """
+    )
     for arch, expected in {"mp_21": ["4", "4"], "mp_22": ["0", "4"], "mp_31": ["0", "0"]}.items():
         (tmp_path / arch).mkdir()
         assert outputs_of(code, tmp_path / arch, 1, MUSA_EMULATOR_ARCH=arch)[0].split() == expected
 
 
 def test_a_destroyed_communicator_is_refused(tmp_path):
-    code = SETUP + """
+    code = (
+        SETUP
+        + """
 fine(mccl.mcclCommDestroy(comm))
 print(mccl.mcclCommDestroy(comm), mccl.mcclCommAbort(comm))
 print(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, SUM, comm, stream))
 """
+    )
     assert outputs_of(code, tmp_path, 1)[0].split() == ["4", "4", "4"]
 
 
@@ -122,10 +134,13 @@ def test_ranks_with_different_numbers_of_ranks_are_refused(tmp_path):
 
 
 def test_an_injected_failure_refuses_the_call(tmp_path):
-    code = SETUP + """
+    code = (
+        SETUP
+        + """
 for _ in range(3):
     print(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, SUM, comm, stream))
 """
+    )
     code = "rt.musaEmulatorFailNth(b'mcclAllReduce', ctypes.c_ulonglong(2), 2)\n" + code
     assert outputs_of(code, tmp_path, 1)[0].split() == ["0", "2", "0"]
 

@@ -29,9 +29,9 @@ def register() -> None:
     # This module registers "fake" with a list of devices when it is imported, which would replace the entry.
     import torch.testing._internal.distributed.fake_pg
 
-    # torch looks the device of a bound group up in each new group, also in one for CPU tensors; and a group that only
-    # simulates others serves any device. `register_backend` cannot add a device to a backend of torch: its groups
-    # would get another type.
+    # torch looks up the device of a bound group in each new group, even if that is for CPU tensors, and a
+    # group that only simulates others serves any device. `register_backend` cannot add a device to a
+    # backend of torch, because it would also change its type.
     for name in (backends.GLOO, backends.FAKE):
         devices = backends.backend_capability.get(name, [])
         if "musa" not in devices:

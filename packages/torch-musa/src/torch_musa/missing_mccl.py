@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A stand-in for the backend "mccl" of `torch.distributed` while its pack is missing: its error names the fix."""
+"""A stand-in for the backend "mccl" of `torch.distributed`, whose error names the missing pack."""
 
 import torch.distributed
 
