@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // The collectives that MCCL provides itself.
-#include <ATen/Context.h>
 #include <ATen/ops/zeros.h>
 #include <c10/musa/MUSAFunctions.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "elements.h"
 #include "errors.h"
@@ -72,29 +72,34 @@ void check_whole(const char* call, const at::Tensor& whole, const at::Tensor& pa
       whole.sizes(), " is not ", size, " times that of a tensor of shape ", part.sizes(), ".");
 }
 
-// Returns the device that a barrier runs on: the one the caller passes, else the one the group is bound to, else the
-// one it has used before, else the current device if the process has used it, else the one whose index is the global
-// rank modulo the number of devices. torch passes a device without an index if its caller passes none.
-c10::Device device_of_barrier(
-    const BarrierOptions& options, std::optional<c10::Device> bound, std::optional<c10::Device> used, int global_rank) {
+// Returns the device of this rank for a process that has chosen none: the one whose index is the local rank that a
+// launcher sets, else the global rank, modulo the number of devices.
+c10::Device device_of_rank(int global_rank) {
+  const char* const local = std::getenv("LOCAL_RANK");
+  const int rank = local != nullptr ? std::atoi(local) : global_rank;
+  return {c10::kPrivateUse1, static_cast<c10::DeviceIndex>(rank % c10::musa::device_count_ensure_non_zero())};
+}
+
+} // namespace
+
+// torch passes a device without an index if its caller passes none.
+c10::Device ProcessGroupMCCL::device_of_barrier(const BarrierOptions& options) const {
   if (options.device.has_value() && options.device->has_index()) {
     return *options.device;
   }
   if (!options.device_ids.empty()) {
     return {c10::kPrivateUse1, static_cast<c10::DeviceIndex>(options.device_ids.front())};
   }
-  if (bound.has_value() || used.has_value()) {
-    return bound.has_value() ? *bound : *used;
+  if (const auto bound = getBoundDeviceId()) {
+    return *bound;
+  }
+  if (const auto used = communicators->device()) {
+    return *used;
   }
   // In a process that has chosen no device, the current one is device 0 on every rank.
   const c10::DeviceIndex current = c10::musa::current_device();
-  const bool chosen = at::globalContext().getAcceleratorHooksInterface(c10::kPrivateUse1).hasPrimaryContext(current);
-  return {
-      c10::kPrivateUse1,
-      chosen ? current : static_cast<c10::DeviceIndex>(global_rank % c10::musa::device_count_ensure_non_zero())};
+  return current != 0 || device_chosen_ ? c10::Device(c10::kPrivateUse1, current) : device_of_rank(group_->global_rank());
 }
-
-} // namespace
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::broadcast(std::vector<at::Tensor>& tensors, const BroadcastOptions& options) {
   const at::Tensor& tensor = single("broadcast", tensors);
@@ -296,8 +301,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter_tensor_coalesced(
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::barrier(const BarrierOptions& options) {
-  const c10::Device device =
-      device_of_barrier(options, getBoundDeviceId(), communicators->device(), group_->global_rank());
+  const c10::Device device = device_of_barrier(options);
   const at::Tensor token = at::zeros({1}, at::TensorOptions().device(device).dtype(at::kInt));
   Request request = request_for(OpType::BARRIER, "mccl:barrier", options, {token}, {token});
   request.call = [token](mcclComm_t comm, musaStream_t stream, int) {

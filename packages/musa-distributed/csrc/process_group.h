@@ -136,6 +136,10 @@ class ProcessGroupMCCL : public Backend {
   void shutdown() override;
 
  private:
+  // The device that a barrier runs on: the one the caller passes, else the one the group is bound to, else the first one
+  // it has used, else the current device if the process has chosen one, else the one of the rank.
+  c10::Device device_of_barrier(const BarrierOptions& options) const;
+
   const c10::intrusive_ptr<Store> store_;
   const c10::intrusive_ptr<Options> options_;
   const std::shared_ptr<mccl::Group> group_;
@@ -148,6 +152,7 @@ class ProcessGroupMCCL : public Backend {
   std::unique_ptr<mccl::Watchdog> watchdog_; // uses the group
   std::unique_ptr<mccl::Launcher> launcher_; // uses the watchdog
   uint64_t splits_ = 0;
+  const bool device_chosen_; // whether the process had used its current device when the group was created
 };
 
 } // namespace c10d
