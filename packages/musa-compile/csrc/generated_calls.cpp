@@ -240,6 +240,11 @@ at::Tensor realized(const at::Tensor& x) {
   return x.clone();
 }
 
+// Copies a number in host memory: marks in a graph that kernels of the device read it.
+at::Tensor on_device(const at::Tensor& x, c10::Device device) {
+  return x.to(device);
+}
+
 // The operator of the registry, for which no loop is generated.
 void scatter_add(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source) {
   self.scatter_add_(dim, index, source);
@@ -265,6 +270,7 @@ at::Tensor max_pool2d_backward(
 TORCH_LIBRARY(musa_compile, m) {
   m.def("run_kernel(int address, Tensor(a!)[] tensors, int[] numbers) -> ()");
   m.def("realized(Tensor x) -> Tensor");
+  m.def("on_device(Tensor x, Device device) -> Tensor");
   m.def("scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> ()");
   m.def(
       "max_pool2d_backward(Tensor gradient, Tensor indices, int[] kernel, int[] size, int[] stride, int[] padding, "
@@ -272,6 +278,7 @@ TORCH_LIBRARY(musa_compile, m) {
 }
 TORCH_LIBRARY_IMPL(musa_compile, CompositeExplicitAutograd, m) {
   m.impl("realized", &realized);
+  m.impl("on_device", &on_device);
   m.impl("scatter_add_", &scatter_add);
   m.impl("max_pool2d_backward", &max_pool2d_backward);
 }

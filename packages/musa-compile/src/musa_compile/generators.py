@@ -21,6 +21,7 @@ from . import (
     device_code,
     graph_passes,
     host_kernels,
+    host_numbers,
     padded_products,
     timing,
     triton_driver,
@@ -69,6 +70,7 @@ class _Passes(CustomGraphModulePass):
         generator = self._choose()
         if generator == choice.NONE:
             raise RuntimeError(choice.refusal())
+        host_numbers.read_on_device(graph_module.graph)
         if generator == choice.HOST:
             graph_passes.prepare(graph_module)
         else:

@@ -19,6 +19,7 @@ from torch._inductor.virtualized import V
 from . import (
     _compat,
     kernels,  # noqa: F401 - its library defines torch.ops.musa_compile
+    strides,
 )
 from .nodes import call, has_known_size, is_on_musa
 
@@ -51,6 +52,7 @@ def prepare(graph_module):
         graph_module (torch.fx.GraphModule): the graph; modified in place.
     """
     graph = graph_module.graph
+    strides.keep(graph)
     _count_in_logical_order(graph)
     _compute_variances_in_two_steps(graph)
     _keep_costly_results(graph)
@@ -128,20 +130,25 @@ def _compute_variances_in_two_steps(graph):
 
 def _keep_costly_results(graph):
     """Stores results of costly functions that several nodes use, instead of recomputing them."""
-    costly = set()  # expensive nodes that are recomputed for each use
+    costly = set()  # expensive nodes that are recomputed for each use, and their views
     for node in list(graph.nodes):
         if node.op != "call_function" or not is_on_musa(node):
             continue
-        if node.target not in _COSTLY and not (
-            _is_elementwise(node.target) and any(each in costly for each in node.all_input_nodes)
-        ):
-            continue
-        if len(node.users) > 1:
-            with graph.inserting_after(node):
-                kept = call(graph, _realized.default, node)
-            node.replace_all_uses_with(kept, lambda user, kept=kept: user is not kept)
-        else:
-            costly.add(node)
+        depends = any(each in costly for each in node.all_input_nodes)
+        if node.target in _VIEWS:
+            costly.update([node] if depends else [])
+        elif node.target in _COSTLY or (depends and torch.Tag.pointwise in getattr(node.target, "tags", ())):
+            if _count_uses(node) > 1:
+                with graph.inserting_after(node):
+                    kept = call(graph, _realized.default, node)
+                node.replace_all_uses_with(kept, lambda user, kept=kept: user is not kept)
+            else:
+                costly.add(node)
+
+
+def _count_uses(node):
+    """The number of nodes that compute with the value. A view of it computes nothing."""
+    return sum(_count_uses(user) if user.target in _VIEWS else 1 for user in node.users)
 
 
 def _convolve_in_channels_last(graph):
@@ -226,9 +233,5 @@ def _in_order(graph, x, memory_format=torch.contiguous_format):
 
     The fake tensor of `x` has no final strides: Inductor chooses the order of most results later.
     """
-    strides = torch.empty(x.meta["val"].shape, device="meta", memory_format=memory_format).stride()
-    return call(graph, prims.force_stride_order, x, list(strides))
-
-
-def _is_elementwise(target):
-    return target in _VIEWS or torch.Tag.pointwise in getattr(target, "tags", ())
+    order = torch.empty(x.meta["val"].shape, device="meta", memory_format=memory_format).stride()
+    return call(graph, prims.force_stride_order, x, list(order))

@@ -9,16 +9,14 @@ GPUs only (`pad_mm`), and its device test cannot be extended.
 
 import functools
 import logging
-import operator
 from typing import NamedTuple
 
 import torch
 from torch import musa
 from torch._inductor import config
-from torch._inductor.utils import is_view
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from . import timing
+from . import strides, timing
 from .nodes import call, has_known_size
 
 _aten = torch.ops.aten
@@ -30,15 +28,6 @@ _ROW_BYTES = 16
 _MIN_MULTIPLICATIONS = 2**30  # fewer take about as long as the launches of the copies
 _MIN_SPEEDUP = 1.1  # padding needs memory for copies
 
-# Operators that read their operand's memory by the strides of eager mode.
-_FIXED_STRIDES = {
-    _aten.as_strided.default,
-    _aten.as_strided_.default,
-    _aten.as_strided_scatter.default,
-    _aten.resize.default,
-    _aten.resize_as.default,
-}
-_FIXED_STRIDE_TAGS = {torch.Tag.needs_fixed_stride_order, torch.Tag.needs_exact_strides}
 # What profiles, logs and generated code show of a node.
 _ORIGIN = ("stack_trace", "original_aten", "source_fn_stack", "nn_module_stack", "from_node", "seq_nr")
 
@@ -73,6 +62,7 @@ def pad(graph):
     """
     if not config.shape_padding:
         return
+    strides.keep(graph)
     copies, returned = {}, _returned_to_program(graph)
     for node in list(graph.nodes):
         if _mutates(node):
@@ -141,18 +131,13 @@ def _returned_to_program(graph):
 
 def _needs_strides(node, returned):
     """Whether the node or a view of it must have the strides of eager mode."""
+    return strides.are_kept(node) or _is_returned(node, returned)
+
+
+def _is_returned(node, returned):
     return node in returned or any(
-        _has_fixed_strides(user.target) or (_is_view(user.target) and _needs_strides(user, returned))
-        for user in node.users
+        strides.is_view(user.target) and _is_returned(user, returned) for user in node.users
     )
-
-
-def _has_fixed_strides(target):
-    return target in _FIXED_STRIDES or not _FIXED_STRIDE_TAGS.isdisjoint(getattr(target, "tags", ()))
-
-
-def _is_view(target):
-    return target is operator.getitem or (isinstance(target, torch._ops.OpOverload) and is_view(target))
 
 
 def _multiply(add, pad, target, operands, kwargs, added, is_copied):
@@ -232,9 +217,7 @@ def _is_faster(target, operands, added, is_copied, settings):
     settings: of torch, on which the times depend.
     """
     with unset_fake_temporarily(), torch.no_grad(), musa.device(operands[0].device):
-        tensors = [
-            torch.empty_strided(x.shape, x.stride, dtype=x.dtype, device=x.device) for x in operands
-        ]
+        tensors = [torch.empty_strided(x.shape, x.stride, dtype=x.dtype, device=x.device) for x in operands]
         arguments = _call_operator, _pad_tensor, target, tensors, {}
         plain_ms, padded_ms = (
             timing.measure(None, functools.partial(_multiply, *arguments, *how), warmup=5, rep=20)
