@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-import platform
 import os
+import platform
 import re
 import shlex
 import shutil

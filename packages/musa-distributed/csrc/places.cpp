@@ -3,6 +3,7 @@
 #include "places.h"
 
 #include <arpa/inet.h>
+#include <c10/musa/MUSAEnvironment.h>
 #include <c10/util/StringUtil.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -59,7 +60,7 @@ std::string own_place() {
   }
   const char* const wanted = std::getenv("MCCL_SOCKET_IFNAME");
   if (wanted != nullptr && *wanted != '\0') {
-    details.push_back(c10::str("MCCL_SOCKET_IFNAME=", wanted));
+    details.push_back(c10::str("MCCL_SOCKET_IFNAME=", c10::musa::printable(wanted)));
   }
   return c10::str(named ? name.data() : "unnamed host", " (", c10::Join(", ", details), ")");
 }
