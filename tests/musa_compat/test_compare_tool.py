@@ -90,9 +90,7 @@ def test_a_saved_call_is_repeated(train, tmp_path):
     folder = tmp_path / "saved"
     with (
         planted("gelu", wrong("gelu")),
-        compare_tool.CompareWithCPU(
-            dump_error_data=True, output_dir=folder, should_log_to_file=True
-        ) as tool,
+        compare_tool.CompareWithCPU(dump_error_data=True, output_dir=folder, should_log_to_file=True) as tool,
     ):
         train()
         file = folder / "torch.ops.aten.gelu_inputs.pkl"

@@ -2,6 +2,9 @@
 # Copyright (c) torch_musa contributors
 """torch.nn.SwishGLU and torch.nn.RoPE: results and gradients of the operators, and of formulas on the CPU."""
 
+import functools
+import inspect
+
 import pytest
 import torch
 
@@ -40,11 +43,29 @@ def test_rope(musa):
     expected = rotated(x.double(), angles.double())
     got = torch.rope(x.to("musa"), angles.to("musa"), rotary_interleaved=False, batch_first=False)
     torch.testing.assert_close(got.cpu().double(), expected, rtol=1e-5, atol=1e-5)
-    module = torch.nn.RoPE(batch_first=True)
-    turned = module(x.transpose(0, 1).contiguous().to("musa"), angles.to("musa"))
+    module = torch.nn.RoPE(angles, batch_first=True).to("musa")
+    turned = module(x.transpose(0, 1).contiguous().to("musa"))
+    assert not module.state_dict()
     torch.testing.assert_close(turned.transpose(0, 1), got)
     torch.testing.assert_close(F.rope(x.to("musa"), angles.to("musa"), False, False, False), got)
     assert "batch_first=True" in repr(module)
+
+
+FLAGS = "rotary_interleaved=False, batch_first=False, multi_latent_attention=False"
+# Parameters in the vendor's manual and in public programs.
+SIGNATURES = {
+    "torch.nn.RoPE": f"(freq_cis, {FLAGS})",
+    "torch.nn.RoPE.forward": "(self, input)",
+    "torch.nn.SwishGLU.forward": "(self, input)",
+    "torch.rope": f"(input, freq_cis, {FLAGS})",
+    "torch.swish_glu": "(input)",
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures_are_the_vendors(musa, name):
+    _, *path = name.split(".")
+    assert str(inspect.signature(functools.reduce(getattr, path, torch))) == SIGNATURES[name]
 
 
 @pytest.mark.once

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 

@@ -86,20 +86,23 @@ class SwishGLU(torch.nn.Module):
 
 
 class RoPE(torch.nn.Module):
-    """:func:`rope` as a module without parameters.
+    """:func:`rope` as a module without parameters, with the vendor's signature.
 
     Args:
+        freq_cis (torch.Tensor): see :func:`rope`. It moves with the module and is not in its state.
         rotary_interleaved, batch_first, multi_latent_attention (bool): see :func:`rope`.
     """
 
-    def __init__(self, rotary_interleaved=False, batch_first=False, multi_latent_attention=False):
+    def __init__(self, freq_cis, rotary_interleaved=False, batch_first=False, multi_latent_attention=False):
         super().__init__()
+        self.register_buffer("freq_cis", freq_cis, persistent=False)
         self.rotary_interleaved = rotary_interleaved
         self.batch_first = batch_first
         self.multi_latent_attention = multi_latent_attention
 
-    def forward(self, input, freq_cis):
-        return rope(input, freq_cis, self.rotary_interleaved, self.batch_first, self.multi_latent_attention)
+    def forward(self, input):
+        flags = self.rotary_interleaved, self.batch_first, self.multi_latent_attention
+        return rope(input, self.freq_cis, *flags)
 
     def extra_repr(self):
         return (
