@@ -156,7 +156,7 @@ def test_the_import_turns_it_on():
 def test_another_value_of_the_variable_is_warned_of_and_the_pack_fails():
     done = run_python("-c", "import torch; print(torch.cuda.is_available())", TORCH_MUSA_AS_CUDA="yes")
     assert done.returncode == 0 and done.stdout == "False\n"
-    assert "TORCH_MUSA_AS_CUDA='yes' is neither 0 nor 1" in done.stderr and "Fix: " in done.stderr
+    assert "TORCH_MUSA_AS_CUDA='yes' is invalid; expected 0 or 1" in done.stderr and "Fix: " in done.stderr
     rows = json.loads(run_module("torch_musa", "packs", "--json", TORCH_MUSA_AS_CUDA="yes").stdout)
     assert [row["status"] for row in rows if row["name"] == "as_cuda"] == ["failed"]
 
