@@ -41,16 +41,29 @@ _VALUES_ARE_OPEN = (
 # Some kernels of devices compute in the dtype of out=, as torch's for CUDA do, and refuse dtypes that they do
 # not have ("not implemented for"). Reductions with two results need equal strides on devices.
 _REFUSED_ON_DEVICES = (
-    *("aminmax", "max.dim_max", "min.dim_min", "max.unary_out", "min.unary_out", "col2im", "pow.Scalar_out"),
+    *(
+        "aminmax",
+        "max.dim_max",
+        "min.dim_min",
+        "max.unary_out",
+        "min.unary_out",
+        "col2im",
+        "im2col",
+        "pow.Scalar_out",
+    ),
     *("std", "var", "mode", "cummax", "cummin", "_logcumsumexp"),
 )
 # The device computes apart and copies to out=, so it takes what torch's CPU kernels cannot write to.
 _REFUSED_BY_THE_CPU = (
     *("log_sigmoid", "multi_margin_loss", "multilabel_margin_loss", "nll_loss2d", "max_unpool", "gelu"),
     *("native_batch_norm", "_native_batch_norm", "_batch_norm_with_update", "norm", "nansum", "randperm"),
+    "binary_cross_entropy",
 )
 # torch's CPU kernels of these do not resize every result, or resize one that others do not.
-_SHAPES_ARE_OPEN = ("_batch_norm_with_update", "_embedding_bag", "binary_cross_entropy", "rrelu_with_noise")
+_SHAPES_ARE_OPEN = (
+    *("_batch_norm_with_update", "native_batch_norm", "_native_batch_norm_legit", "_embedding_bag"),
+    *("binary_cross_entropy", "rrelu_with_noise", "log_sigmoid_forward"),
+)
 _GUARD = 0xA5
 _FRONT = 512  # guard bytes before the tensor
 

@@ -136,7 +136,7 @@ void multiply_batches(
 }
 
 void add_outer_product(at::TensorIterator& iter, const at::Scalar& beta, const at::Scalar& alpha) {
-  if (iter.dtype() == at::kBool) {
+  if (iter.common_dtype() == at::kBool) {
     const bool adds = beta.to<bool>(), multiplies = alpha.to<bool>();
     pointwise(iter, [=] __host__ __device__(bool added, bool x, bool y) -> bool {
       return (adds && added) || (multiplies && x && y);
