@@ -33,6 +33,7 @@
 #include "families.h"
 #include "support/call.h"
 #include "support/elementwise.h"
+#include "support/parameters.h"
 #include "support/structured.h"
 
 namespace musa_ops_mudnn {
@@ -40,8 +41,8 @@ namespace musa_ops_mudnn {
 namespace {
 
 template <typename... Scalars>
-bool are_real(const Scalars&... scalars) {
-  return (!scalars.isComplex() && ...);
+bool are_parameters(const Scalars&... scalars) {
+  return (is_parameter(scalars) && ...);
 }
 
 bool same_kind(const at::Tensor& a, const at::Tensor& b) {
@@ -114,7 +115,7 @@ void elu(
 // ELU has no scales. The output is scaled by a second call, unless the intermediate result would be rounded.
 bool elu_served(
     const at::Tensor& self, const at::Scalar& alpha, const at::Scalar& scale, const at::Scalar& input_scale) {
-  return serves<float_types>(self) && are_real(alpha, scale, input_scale) && input_scale.toDouble() == 1 &&
+  return serves<float_types>(self) && are_parameters(alpha, scale, input_scale) && input_scale.toDouble() == 1 &&
       (scale.toDouble() == 1 || !contains(reduced_types, self.scalar_type()));
 }
 
@@ -135,7 +136,7 @@ void leaky_relu(const at::Tensor& self, const at::Scalar& slope, const at::Tenso
 }
 
 bool leaky_relu_served(const at::Tensor& self, const at::Scalar& slope) {
-  return serves<float_types>(self) && are_real(slope);
+  return serves<float_types>(self) && are_parameters(slope);
 }
 
 void softplus(
@@ -144,7 +145,7 @@ void softplus(
 }
 
 bool softplus_served(const at::Tensor& self, const at::Scalar& beta, const at::Scalar& threshold) {
-  return serves<float_types>(self) && are_real(beta, threshold);
+  return serves<float_types>(self) && are_parameters(beta, threshold);
 }
 
 void glu(at::TensorIteratorBase& iter, const at::Tensor& self, int64_t dim, const at::Tensor& out) {
@@ -225,7 +226,7 @@ void threshold_backward(
 }
 
 bool one_scalar_served(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& scalar) {
-  return serves<float_types>(grad, self) && are_real(scalar);
+  return serves<float_types>(grad, self) && are_parameters(scalar);
 }
 
 // self_is_result does not matter: the output has the sign of the input, because the slope is not negative if it is
@@ -298,7 +299,7 @@ at::Tensor& hardtanh_backward_out(
 
 bool hardtanh_backward_served(
     const at::Tensor& grad, const at::Tensor& self, const at::Scalar& min, const at::Scalar& max) {
-  return serves<float_types>(grad, self) && same_kind(grad, self) && are_real(min, max);
+  return serves<float_types>(grad, self) && same_kind(grad, self) && are_parameters(min, max);
 }
 
 bool hardtanh_backward_out_served(
@@ -345,7 +346,7 @@ void softplus_backward(
 
 bool softplus_backward_served(
     const at::Tensor& grad, const at::Tensor& self, const at::Scalar& beta, const at::Scalar& threshold) {
-  return serves<float_types>(grad, self) && are_real(beta, threshold);
+  return serves<float_types>(grad, self) && are_parameters(beta, threshold);
 }
 
 // With a = alpha * scale and i = input_scale: grad * scale for positive inputs; otherwise grad * i * (output + a),
@@ -376,7 +377,7 @@ void elu_backward(
 bool elu_backward_served(
     const at::Tensor& grad, const at::Scalar& alpha, const at::Scalar& scale, const at::Scalar& input_scale,
     bool /*is_result*/, const at::Tensor& saved) {
-  return serves<float_types>(grad, saved) && are_real(alpha, scale, input_scale);
+  return serves<float_types>(grad, saved) && are_parameters(alpha, scale, input_scale);
 }
 
 // Writes 0 where self is in [-lambda, lambda], and the values of `kept` elsewhere.
@@ -401,7 +402,7 @@ void softshrink(const at::Tensor& self, const at::Scalar& lambda, const at::Tens
 }
 
 bool shrink_served(const at::Tensor& self, const at::Scalar& lambda) {
-  return serves<float_types>(self) && are_real(lambda);
+  return serves<float_types>(self) && are_parameters(lambda);
 }
 
 // Gradient of both hardshrink and softshrink.

@@ -613,7 +613,11 @@ at::Tensor& index_put_(
   const at::IntArrayRef shape = named.masked ? each[0].sizes() : at::IntArrayRef(named.shape);
   const at::Tensor given =
       is_cpu_number(values) ? number_on_device(number_in(values), self, self.scalar_type()) : values;
-  const at::Tensor source = given.expand(written_sizes(self, named, shape));
+  const at::DimVector written = written_sizes(self, named, shape);
+  TORCH_CHECK(
+      at::is_expandable_to(given.sizes(), written), "shape mismatch: value tensor of shape ", given.sizes(),
+      " cannot be broadcast to indexing result of shape ", at::IntArrayRef(written));
+  const at::Tensor source = given.expand(written);
   if (each[0].numel() == 0) {
     return self;
   }

@@ -15,6 +15,7 @@
 #include "families.h"
 #include "support/call.h"
 #include "support/elementwise.h"
+#include "support/parameters.h"
 #include "support/structured.h"
 
 namespace musa_ops_mudnn {
@@ -201,7 +202,7 @@ void multiply(
 // ---- predicates
 
 bool real(const at::Scalar& a, const at::Scalar& b) {
-  return !a.isComplex() && !b.isComplex();
+  return is_parameter(a) && is_parameter(b);
 }
 
 // Whether the shapes match and the dtypes are equal; otherwise torch's own kernel raises the error.

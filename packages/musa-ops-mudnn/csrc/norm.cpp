@@ -7,6 +7,7 @@
 #include <ATen/ops/sum.h>
 
 #include <array>
+#include <cmath>
 #include <initializer_list>
 #include <limits>
 #include <numeric>
@@ -69,6 +70,11 @@ bool all_of_size(int64_t count, std::initializer_list<const Optional*> tensors) 
     }
   }
   return true;
+}
+
+// muDNN refuses NaN and infinity.
+bool serves_epsilon(double eps) {
+  return std::isfinite(eps);
 }
 
 // A contiguous buffer of the dtype that muDNN writes; finish() copies it to the target if that has another dtype or
@@ -183,8 +189,8 @@ Three batch_norm(
 
 bool batch_norm_served(
     const Tensor& input, const Optional& weight, const Optional& bias, const Optional& running_mean,
-    const Optional& running_var, bool training, double /*momentum*/, double /*eps*/) {
-  return serves<float_types>(input, weight, bias, running_mean, running_var) && input.dim() >= 2 &&
+    const Optional& running_var, bool training, double /*momentum*/, double eps) {
+  return serves_epsilon(eps) && serves<float_types>(input, weight, bias, running_mean, running_var) && input.dim() >= 2 &&
       given(running_mean) == given(running_var) && (training || given(running_mean)) &&
       all_of_size(input.size(1), {&weight, &bias, &running_mean, &running_var}) &&
       fits_parameters(input, {&weight, &bias, &running_mean, &running_var});
@@ -365,11 +371,11 @@ Three batch_norm_backward(
 
 bool batch_norm_backward_served(
     const Tensor& grad_out, const Tensor& input, const Optional& weight, const Optional& running_mean,
-    const Optional& running_var, const Optional& save_mean, const Optional& save_invstd, bool train, double /*eps*/,
+    const Optional& running_var, const Optional& save_mean, const Optional& save_invstd, bool train, double eps,
     std::array<bool, 3> /*output_mask*/) {
   const Optional& center = train ? save_mean : running_mean;
   const Optional& spread = train ? save_invstd : running_var;
-  return given(center) && given(spread) && serves<float_types>(grad_out, input, weight, center, spread) &&
+  return serves_epsilon(eps) && given(center) && given(spread) && serves<float_types>(grad_out, input, weight, center, spread) &&
       input.dim() >= 2 && grad_out.sizes() == input.sizes() && grad_out.scalar_type() == input.scalar_type() &&
       all_of_size(input.size(1), {&weight, &center, &spread}) && fits_parameters(input, {&weight, &center, &spread});
 }
@@ -455,8 +461,8 @@ Three layer_norm(
 }
 
 bool layer_norm_served(
-    const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, const Optional& bias, double /*eps*/) {
-  return serves<float_types>(input, weight, bias) && normalizes(input, normalized_shape, {&weight, &bias}) &&
+    const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, const Optional& bias, double eps) {
+  return serves_epsilon(eps) && serves<float_types>(input, weight, bias) && normalizes(input, normalized_shape, {&weight, &bias}) &&
       fits_parameters(input, {&weight, &bias});
 }
 
@@ -533,8 +539,8 @@ Two rms_norm(
 }
 
 bool rms_norm_served(
-    const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, std::optional<double> /*eps*/) {
-  return serves<float_types>(input, weight) && normalizes(input, normalized_shape, {&weight}) &&
+    const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, std::optional<double> eps) {
+  return serves_epsilon(eps.value_or(0)) && serves<float_types>(input, weight) && normalizes(input, normalized_shape, {&weight}) &&
       fits_parameters(input, {&weight});
 }
 
@@ -665,8 +671,8 @@ Three group_norm(
 
 bool group_norm_served(
     const Tensor& input, const Optional& weight, const Optional& bias, int64_t n, int64_t c, int64_t hxw,
-    int64_t group, double /*eps*/) {
-  return serves<float_types>(input, weight, bias) && input.dim() >= 2 && input.size(0) == n && input.size(1) == c &&
+    int64_t group, double eps) {
+  return serves_epsilon(eps) && serves<float_types>(input, weight, bias) && input.dim() >= 2 && input.size(0) == n && input.size(1) == c &&
       input.numel() == n * c * hxw && group > 0 && c % group == 0 && all_of_size(c, {&weight, &bias}) &&
       fits_parameters(input, {&weight, &bias}) &&
       // group_norm makes the input contiguous; torch's own kernel raises an error for others.

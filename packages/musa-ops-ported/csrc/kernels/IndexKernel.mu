@@ -223,6 +223,9 @@ void index_put_into(
   at::TensorIteratorConfig config;
   config.set_check_mem_overlap(false).resize_outputs(false).check_all_same_dtype(false);
   config.add_owned_output(front.as_strided(shape, strides, front.storage_offset()));
+  TORCH_CHECK(
+      at::is_expandable_to(value.sizes(), shape), "shape mismatch: value tensor of shape ", value.sizes(),
+      " cannot be broadcast to indexing result of shape ", at::IntArrayRef(shape));
   config.add_owned_const_input(value.expand(shape));
   const int64_t after = static_cast<int64_t>(shape.size()) - before - (chosen.empty() ? 0 : chosen[0].dim());
   for (const at::Tensor& index : chosen) {
