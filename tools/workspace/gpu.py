@@ -116,20 +116,21 @@ def missing_gpu(found: dict[str, Any]) -> str | None:
     return None
 
 
-def for_gpu(text: str) -> str:
-    """Returns pyproject.toml with the packages of the GPU build.
+def for_gpu(text: str, names: Sequence[str] = PACKAGES) -> str:
+    """Returns pyproject.toml with the packages of the GPU build, or with those of them in `names`.
 
     Raises:
         WorkspaceError: if the text has no list of packages, or no [tool.musa.built-with].
     """
-    listed = ", ".join(f'"{name}"' for name in PACKAGES)
+    listed = ", ".join(f'"{name}"' for name in names)
     text, lists = re.subn(
         r"^packages = \[[^\]]*\]", f"packages = [{listed}]", text, count=1, flags=re.MULTILINE
     )
-    text, cores = re.subn(r"^core = \d+$", f"core = {len(PACKAGES)}", text, count=1, flags=re.MULTILINE)
+    text, cores = re.subn(r"^core = \d+$", f"core = {len(names)}", text, count=1, flags=re.MULTILINE)
     rows = "".join(
         "{} = [{}]\n".format(name, ", ".join(f'"{other}"' for other in others))
         for name, others in BUILT_WITH.items()
+        if name in names
     )
     text, tables = re.subn(
         r"^\[tool\.musa\.built-with\]\n(?:[^\n]+\n)*",
@@ -200,10 +201,15 @@ def make_environment(cell: Cell) -> None:
     pip = [cell.executable, "-m", "pip", "install"]
     cell.run("requirements", [*pip, *wanted(packages.REQUIREMENTS.read_text(), installed)])
     # Last, because pip would regard the machine's packages as installed, while CMake searches the
-    # environment's own folders. Not --system-site-packages, because the running Python may itself
-    # belong to an environment.
+    # environment's own folders.
+    use_packages_of_this_python(cell)
+
+
+def use_packages_of_this_python(cell: Cell) -> None:
+    """Makes the running Python's packages importable in the copy, and `dev.py setup` install no others."""
+    # Not --system-site-packages, because the running Python may itself belong to an environment.
     (cell.site / "machine.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    # As `dev.py setup` writes it, so that setup does not change the environment.
+    # As `dev.py setup` writes it.
     stamp = cell.tree / ".venv" / packages.STAMPS.name / "requirements"
     stamp.parent.mkdir(exist_ok=True)
     stamp.write_text(f"{sys.version}\n{(cell.tree / packages.REQUIREMENTS.name).read_text()}")
