@@ -13,9 +13,10 @@ from torch.nn import functional as F
 from tests.conformance.comparison import Mismatch, Outcome, outcome_of, require_same_outcome
 
 REALS = (float("nan"), float("inf"), -float("inf"), 0.0, -1.0, 1e-300, 1e30, 1e300)
-# 1e300 has no float32. As an exponent or an order the CPU takes it, and CUDA refuses it. With 1e-300, and with
-# NaN for hardshrink, hardtanh and logit, the CPU has two results in one tensor; attention with a scale of NaN is
-# 0 on the CPU in float32 and NaN in float64. A tensor of probabilities is checked on the device, as by CUDA.
+# 1e300 has no float32. As an exponent or an order the CPU takes it, and CUDA refuses it. With 1e-300, and
+# with NaN for hardshrink, hardtanh and logit, the CPU has two results in one tensor; attention with a scale
+# of NaN is 0 on the CPU in float32 and NaN in float64. Probabilities in a tensor are checked on the device,
+# as by CUDA.
 EXPONENTS = (float("nan"), float("inf"), -float("inf"), 0.0, -1.0, 1e30)
 PROBABILITIES = (float("nan"), float("inf"), -0.5, 0.0, 1.0, 1.5)
 WHOLE = (-3, -1, 0, 1)
@@ -100,7 +101,7 @@ MATRIX: dict[str, tuple[Callable[..., torch.Tensor], tuple]] = {
         lambda v, x, w, b: F.scaled_dot_product_attention(
             x[None, None], x[None, None] + w, x[None, None] + b, scale=v
         ),
-        REALS[1:],
+        REALS[3:6],
     ),
     "nan_to_num": (lambda v, x, w, b: torch.nan_to_num(x / 0, v, v, v), EXPONENTS),
     "logit": (lambda v, x, w, b: torch.logit(x.sigmoid(), v), REALS[1:]),
