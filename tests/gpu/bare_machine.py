@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 """Builds some packs on a GPU machine without a network, and compares them with torch.cuda there.
 
-`python3 tests/gpu/bare_machine.py --tree /tmp/tree --out FOLDER` copies this tree, makes an environment of
+`python3 tests/gpu/bare_machine.py --tree COPY --out FOLDER` copies this tree, makes an environment of
 the running Python's packages, builds, trains ConvNeXt-T three times and once with torch.cuda, and runs the
 sweep of tests/conformance/sizes.py. Results are written to FOLDER as they are made.
 """
@@ -37,7 +37,7 @@ NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "dist", "__pycache
 def prepare(tree: Path) -> Path:
     """Copies this tree, makes its .venv and builds PACKAGES; returns the Python of .venv.
 
-    What is built already stays, so that a second run on the same machine compiles differences only.
+    A second run on the same machine compiles differences only.
     """
     shutil.copytree(ROOT, tree, ignore=NOT_COPIED, dirs_exist_ok=True, copy_function=copy_if_changed)
     sys.path.insert(0, str(tree / "tools"))

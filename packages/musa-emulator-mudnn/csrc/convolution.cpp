@@ -30,6 +30,7 @@
 #include <mudnn_backend/lending.h>
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/groups.h"
 #include "support/outputs.h"
 #include "support/results.h"
 #include "support/shapes.h"
@@ -291,22 +292,6 @@ bool multiplies_filter_gradient(const Geometry& g, std::optional<Order> order, c
   return kOnHost &&
       (order == Order::ChannelsLast ||
        (order == Order::ChannelsFirst && has_type(grad_weight, {Type::FLOAT}) && g.out.space() >= large));
-}
-
-// Calls step(sum, n, is_first) for each of `count` terms. It adds the term to `sum`, or assigns it if it is the first of a
-// group of terms. The sums of the groups are added to the result: rounding errors grow with the length of a chain of additions.
-template <class Step>
-void sum_in_groups(at::Tensor& result, int64_t count, int64_t group, Step&& step) {
-  at::Tensor partial = count > group ? at::empty_like(result) : at::Tensor();
-  for (int64_t first = 0; first < count; first += group) {
-    at::Tensor& sum = first == 0 ? result : partial;
-    for (int64_t n = first; n < std::min(count, first + group); ++n) {
-      step(sum, n, n == first);
-    }
-    if (first > 0) {
-      ops::add_out(result, result, partial, 1);
-    }
-  }
 }
 
 void multiply_filter_gradient(
