@@ -4,6 +4,7 @@
 #include <ATen/ops/_assert_async.h>
 
 #include <algorithm>
+#include <c10/util/Load.h>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"

@@ -6,6 +6,7 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <musa_runtime/argument_checks.h>
+#include <c10/util/Load.h>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"

@@ -6,6 +6,7 @@
 #include <ATen/native/im2col_shape_check.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/WrapDimMinimal.h>
+#include <c10/util/Load.h>
 
 #include "engines/dispatch.h"
 #include "engines/elements.h"

@@ -9,6 +9,7 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/WrapDimMinimal.h>
+#include <c10/util/Load.h>
 
 #include <limits>
 

@@ -10,6 +10,7 @@
 #include <ATen/native/TensorIterator.h>
 #include <ATen/ops/empty.h>
 #include <c10/util/complex.h>
+#include <c10/util/Load.h>
 
 #include <algorithm>
 

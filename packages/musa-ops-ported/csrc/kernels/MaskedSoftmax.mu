@@ -5,6 +5,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include <limits>
+#include <c10/util/Load.h>
 
 #include "engines/dispatch.h"
 #include "engines/lines.h"

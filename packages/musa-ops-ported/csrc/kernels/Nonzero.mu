@@ -10,6 +10,7 @@
 #include <ATen/ops/ne.h>
 
 #include <algorithm>
+#include <c10/util/Load.h>
 
 #include "engines/dispatch.h"
 #include "engines/elements.h"

@@ -11,6 +11,7 @@
 #include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAStream.h>
 #include <c10/util/complex.h>
+#include <c10/util/Load.h>
 
 #include <algorithm>
 #include <limits>

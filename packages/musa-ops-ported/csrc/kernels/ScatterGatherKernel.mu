@@ -8,6 +8,7 @@
 #include <ATen/ops/full.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/complex.h>
+#include <c10/util/Load.h>
 
 #include "engines/dispatch.h"
 #include "engines/elements.h"

@@ -13,6 +13,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/WrapDimMinimal.h>
+#include <c10/util/Load.h>
 
 #include <bit>
 #include <cstring>

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/WrapDimMinimal.h>
+#include <c10/util/Load.h>
 
 #include "engines/dispatch.h"
 #include "engines/prefix_sum.muh"
