@@ -210,7 +210,7 @@ def test_ranks_of_one_host_share_a_page(tmp_path):
         assert ended.status == 0 and "is ready" in ended.err and "shares no page" not in ended.err, ended.err
 
 
-# Rank 0 knows the store, but not the id: it sends a wrong proof.
+# Rank 0 uses the store without the secret of the id, so it sends a wrong proof.
 STRANGER = """
 import datetime, sys
 import torch.distributed as dist

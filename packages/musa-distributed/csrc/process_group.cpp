@@ -143,7 +143,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::endCoalescing() {
 c10::intrusive_ptr<Backend> ProcessGroupMCCL::split(
     const c10::intrusive_ptr<Store>& store, const std::vector<int>& ranks,
     const c10::intrusive_ptr<Backend::Options>& options) {
-  ++splits_;
+  ++splits;
   const auto own = std::find(ranks.begin(), ranks.end(), rank_);
   if (own == ranks.end()) {
     return nullptr;

@@ -112,10 +112,6 @@ class ProcessGroupMCCL : public Backend {
   c10::intrusive_ptr<Backend> merge(
       const c10::intrusive_ptr<Store>& store, const c10::intrusive_ptr<Backend::Options>& options, const int& rank,
       const int& size) override;
-  // Number of calls of split(), which all ranks make.
-  uint64_t splits() const {
-    return splits_;
-  }
   // Not called by the excluded ranks. With flags == 1, aborts the pending calls of this group first.
   c10::intrusive_ptr<Backend> shrink(
       const std::vector<int64_t>& ranks_to_exclude, int flags,
@@ -136,22 +132,18 @@ class ProcessGroupMCCL : public Backend {
   void shutdown() override;
 
  private:
-  // The device that a barrier runs on: the one the caller passes, else the one the group is bound to, else the first one
-  // it has used, else the current device if the process has chosen one, else the one of the rank.
-  c10::Device device_of_barrier(const BarrierOptions& options) const;
-
   const c10::intrusive_ptr<Store> store_;
   const c10::intrusive_ptr<Options> options_;
   const std::shared_ptr<mccl::Group> group_;
 
  public:
-  // Python reads the number of communicators created.
+  // Python reads the number of communicators created, and of groups split off.
   const std::shared_ptr<mccl::Communicators> communicators;
+  uint64_t splits = 0; // number of calls of split(), which all ranks make
 
  private:
   std::unique_ptr<mccl::Watchdog> watchdog_; // uses the group
   std::unique_ptr<mccl::Launcher> launcher_; // uses the watchdog
-  uint64_t splits_ = 0;
   const bool device_chosen_; // whether the process had used its current device when the group was created
 };
 

@@ -42,7 +42,7 @@ Attributes:
       .def_property_readonly("options", &ProcessGroupMCCL::getBackendOptions)
       .def_property_readonly("uid", &ProcessGroupMCCL::getGroupUid)
       .def(
-          "comm_split_count", &ProcessGroupMCCL::splits,
+          "comm_split_count", [](const ProcessGroupMCCL& self) { return self.splits; },
           "Number of groups that were split from this one: torch numbers them in their descriptions.")
       .def(
           "communicator_count", [](const ProcessGroupMCCL& self) { return self.communicators->created(); },

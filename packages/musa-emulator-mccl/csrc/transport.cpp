@@ -35,7 +35,7 @@ Listener listener(bool one_host) {
   return network;
 }
 
-// What a rank sends to another one after connecting. A stranger cannot compute it, whatever it receives itself.
+// The message of a rank to another one after connecting. A stranger cannot compute it from the messages it receives.
 std::string proof(const std::string& secret, int from, int to) {
   return c10::sha1(secret + ' ' + std::to_string(from) + ' ' + std::to_string(to)).str();
 }
@@ -80,7 +80,7 @@ Transport::Transport(
   group_->setTimeout(kForever);
 }
 
-// Gloo pairs whoever connects and sends a small number with a rank.
+// Gloo takes any process that connects and sends a small number for a rank.
 void Transport::check_peers(const std::string& secret) {
   const auto bytes = static_cast<int64_t>(proof(secret, 0, 0).size());
   const at::Tensor sent = at::empty({ranks_, bytes}, at::kByte), received = at::empty_like(sent);

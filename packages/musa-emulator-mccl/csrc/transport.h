@@ -18,7 +18,7 @@ namespace musa_emulator::mccl {
 class Transport {
  public:
   // Blocks until all ranks are connected. On one host, all connections use the loopback interface. Throws
-  // std::runtime_error if a connection is not from a rank, which knows `secret`.
+  // std::runtime_error if a connection is not from a rank with the same `secret`.
   Transport(
       const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks, bool one_host, const std::string& secret);
   ~Transport();
