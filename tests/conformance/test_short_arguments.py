@@ -14,9 +14,8 @@ import pytest
 
 from tests.conformance import composite_calls, short_arguments
 
-
-# The CPU follows the winners that it is given, the ported kernel the indices; both agree if they belong together.
-_ANOTHER_RESULT = re.compile("_embedding_bag_dense_backward: .*: differs")
+# For maxima the ported kernel does not read the sizes of the bags, which the CPU reads.
+_ANOTHER_RESULT = re.compile(r"_embedding_bag_dense_backward: args\.3 .*: differs")
 
 
 def _check(calls: list, providers: tuple[str, ...], folder: Path) -> Counter:
