@@ -79,16 +79,17 @@ def cases() -> dict[str, Case]:
 
 
 def _first(case: Case) -> Any:
-    return next(iter((each.input, each.args, each.kwargs) for each in case.samples(False)), None)
+    return next(iter(case.samples(False)), None)
 
 
-def _tensors(arguments: Any) -> list[Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, Tensor)]
+def _tensors(sample: Any) -> list[Tensor]:
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if sample is not None else []
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
 def _with_number(case: Case) -> Iterator[tuple[int, Any]]:
     """The arguments of the first sample on musa, each tensor in turn replaced by a number on the host."""
-    arguments = arguments_on(case.op, *_first(case), "musa")
+    arguments = arguments_on(case.op, _first(case), "musa")
     leaves, spec = pytree.tree_flatten(arguments)
     for at, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor) and leaf.numel():
