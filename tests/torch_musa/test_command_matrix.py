@@ -132,7 +132,7 @@ def test_every_module_that_packs_offer_runs_with_m(shared, server, tmp_path):
 
 
 @pytest.mark.parametrize("module", ["musa_port", "musa_compat.converter", "musa_runtime.config"])
-def test_other_commands_tell_how_they_are_used(module, server, shared, tmp_path):
+def test_other_commands_have_help_and_a_version(module, server, shared, tmp_path):
     installation = Installation(tmp_path, shared, tmp_path)
     for words, expected, part in (("--help", 0, "usage:"), ("--version", 0, "0."), ("--nosuch", 2, "usage:")):
         program = f"""
