@@ -173,9 +173,9 @@ def _call(name: str, args: list) -> Any:
 
 
 def _operators(kind: str) -> list[str]:
-    """Fall-through overloads that take tensors, except those with several outputs, or a storage."""
+    """Fall-through overloads of tensors, except those with several outputs, a storage or named dimensions."""
     names = sorted(_falls_through(_KEYS[kind]))
-    left_out = (".U", "source_Storage_storage_offset", "empty.out")
+    left_out = (".U", "source_Storage_storage_offset", "empty.out", ".Dimname")  # the last: torch before 2.12
     if kind == "neg":
         left_out += ("repeat_interleave.Tensor", "repeat_interleave.self_Tensor")  # wrong on the CPU
     return [name for name in names if _takes_tensors(name) and not name.endswith(left_out)]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from musa_compat import simple_porting
 from musa_compat.simple_porting import SimplePorting
 from musa_port.files import InputError
 
@@ -81,3 +82,35 @@ def test_two_inputs_of_one_result_are_refused_and_nothing_is_written(folder):
     with pytest.raises(InputError, match=r"a_cuda\.mu: .*a_cuda\.cu, .*a_cuda\.mu(.|\n)*Fix:"):
         ported(folder)
     assert not folder.with_name("cuda_musa").exists()
+
+
+def test_a_folder_can_be_ported_in_place_by_replaced_steps_and_tables(folder, monkeypatch):
+    """As torchada ports: tables keep the names, one step filters the replacements, another writes files."""
+    monkeypatch.setattr(simple_porting, "EXT_REPLACED_MAPPING", {"cu": "cu", "cuh": "cuh"})
+    monkeypatch.setattr(simple_porting, "_MAPPING_RULE", {"cudaStream_t": "otherStream_t", "using": "never"})
+
+    class Porting(SimplePorting):
+        def load_replaced_mapping(self):
+            super().load_replaced_mapping()
+            self.mapping_rule = [(text, to) for text, to in self.mapping_rule if to != "never"]
+
+        def modify_file(self, cuda_filepath, musa_filepath):
+            steps.append(cuda_filepath)
+            super().modify_file(cuda_filepath, musa_filepath)
+
+    steps: list[str] = []
+    porting = Porting(str(folder))
+    porting.cuda_dir_path = porting.musa_dir_path = str(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        porting.run()
+    assert len(steps) == 4
+    assert (folder / "inner" / "b_cuda.cuh").read_text() == '#include "../a.h"\nusing S = otherStream_t;\n'
+    assert (folder / "weights.bin").read_bytes() == b"\xff\x00cuda" and not (folder / "a_cuda.mu").exists()
+
+
+def test_folders_of_the_extension_builder_take_the_argument_of_torch():
+    from musa_compat import musa_extension
+
+    assert musa_extension.include_paths(musa=True) == musa_extension.include_paths()
+    assert musa_extension.library_paths(musa=True) == musa_extension.library_paths()

@@ -18,7 +18,8 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-pytestmark = [pytest.mark.once, pytest.mark.host_addressable("the passes are those before C++ kernels")]
+pytestmark = pytest.mark.once
+cpp_passes = pytest.mark.host_addressable("the passes are those before C++ kernels")
 
 aten = torch.ops.aten
 
@@ -212,11 +213,13 @@ def _require_strides_of_eager_mode(names: list[str], readers: Iterable[str]) -> 
             )
 
 
+@cpp_passes
 def test_values_are_read_by_the_strides_of_eager_mode(compiler: None, several_threads: None) -> None:
     readers = ("as_strided", "as_strided of a part", "operator with a fixed order", "view that is a result")
     _require_strides_of_eager_mode(["convolution and relu", "gradient of a convolution's input"], readers)
 
 
+@cpp_passes
 @pytest.mark.full
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", PASSES)
@@ -226,6 +229,7 @@ def test_one_value_is_read_by_the_strides_of_eager_mode(
     _require_strides_of_eager_mode([name], [reader])
 
 
+@cpp_passes
 def test_a_value_that_no_operator_reads_by_strides_stays_in_channels_last(compiler: None) -> None:
     """The comparison fails without the pass that keeps strides: these strides are others."""
     from musa_compile import graph_passes

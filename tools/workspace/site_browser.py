@@ -143,7 +143,7 @@ def problems_of(folder: Path, browser: str) -> list[str]:
                 problems.append(
                     f"search.html: no result for {searched!r}: {[*reader.errors, type(error).__name__]}"
                 )
-                break  # The script itself fails; other words would wait in vain.
+                break  # The script itself fails, so other words would only time out.
             if site.address(page) not in found:
                 problems.append(
                     f"search.html: {searched!r} does not find {page}, but {len(found)} other pages"

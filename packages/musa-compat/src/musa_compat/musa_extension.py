@@ -11,7 +11,7 @@ from pathlib import Path
 
 from musa_runtime import config
 from torch_musa.utils import cpp_extension
-from torch_musa.utils.cpp_extension import BuildExtension, CppExtension, library_paths
+from torch_musa.utils.cpp_extension import BuildExtension, CppExtension
 
 
 def _musa_home():
@@ -26,9 +26,19 @@ MUSA_HOME = _musa_home()
 _HEADERS = str(Path(__file__).parent / "include")
 
 
-def include_paths():
-    """Returns the include folders: that of the vendor's headers, then those of `cpp_extension`."""
+def include_paths(musa=False):
+    """Returns the include folders: that of the vendor's headers, then those of `cpp_extension`.
+
+    Args:
+        musa (bool): as `cuda` in torch. The SDK's folder is returned for both values, because the vendor's
+            headers include it.
+    """
     return [_HEADERS, *cpp_extension.include_paths()]
+
+
+def library_paths(musa=False):
+    """Returns the folders of the libraries, with the SDK's for both values of `musa`."""
+    return cpp_extension.library_paths()
 
 
 def MUSAExtension(name, sources, *args, **kwargs):

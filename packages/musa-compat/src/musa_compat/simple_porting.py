@@ -16,11 +16,16 @@ from musa_port.files import SUFFIXES, InputError
 
 from .deprecation import warn_once
 
-_RENAMED = {".cu": ".mu", ".cuh": ".muh"}
+# Programs assign other tables: suffixes of the results, and replacements for every `SimplePorting`.
+EXT_REPLACED_MAPPING = {"cu": "mu", "cuh": "muh"}
+_MAPPING_RULE = {}
 
 
 class SimplePorting:
     """Ports the folder `cuda_dir_path` to `<cuda_dir_path>_musa`, which `run` overwrites.
+
+    `run` calls `load_replaced_mapping` once and `modify_file` for each file, which subclasses may override.
+    If `musa_dir_path` is set to `cuda_dir_path`, files are ported in place.
 
     Args:
         cuda_dir_path (str): the folder of CUDA sources.
@@ -37,8 +42,29 @@ class SimplePorting:
         self.ignore_dir_paths = [Path(path).resolve() for path in ignore_dir_paths or ()]
         self.drop_default_mapping = drop_default_mapping
 
+    def load_replaced_mapping(self):
+        """Makes `mapping_rule` a list of (text, replacement), the longest text first."""
+        self.mapping_rule = sorted(
+            {**_MAPPING_RULE, **dict(self.mapping_rule)}.items(), key=lambda pair: len(pair[0]), reverse=True
+        )
+
+    def modify_file(self, cuda_filepath, musa_filepath):
+        """Writes the port of one file; copies files that are no sources.
+
+        Args:
+            cuda_filepath, musa_filepath (str): the file and its result, which may be the same.
+        """
+        if Path(cuda_filepath).suffix in SUFFIXES:
+            text = Path(cuda_filepath).read_text(encoding="utf-8", errors="surrogateescape")
+            text = _replaced(text, dict(self.mapping_rule))
+            if not self.drop_default_mapping:
+                text = self._engine.port(text).text
+            Path(musa_filepath).write_text(text, encoding="utf-8", errors="surrogateescape")
+        elif Path(cuda_filepath) != Path(musa_filepath):
+            shutil.copyfile(cuda_filepath, musa_filepath)
+
     def run(self):
-        """Writes the folder. The sources are not modified.
+        """Writes the folder. The sources are not modified, unless they are ported in place.
 
         Raises:
             musa_port.files.InputError: if the folder does not exist, or two files have the same output path.
@@ -47,34 +73,28 @@ class SimplePorting:
             "torch_musa.utils.simple_porting.SimplePorting",
             "CUDAExtension of torch_musa.utils.cpp_extension, which ports while it builds, or musa-port",
         )
-        if not self.cuda_dir_path.is_dir():
+        source, result = Path(self.cuda_dir_path), Path(self.musa_dir_path)
+        if not source.is_dir():
             raise InputError(
-                f"SimplePorting: there is no folder {self.cuda_dir_path}.\n"
+                f"SimplePorting: there is no folder {source}.\n"
                 "Likely cause: the path is relative to another folder than the current one.\n"
                 "Fix: run setup.py from the folder that it is in, or pass an absolute path"
             )
+        source, result = source.resolve(), result.resolve()
         files = [
             path
-            for path in sorted(self.cuda_dir_path.resolve().rglob("*"))
+            for path in sorted(source.rglob("*"))
             if path.is_file() and not any(path.is_relative_to(left_out) for left_out in self.ignore_dir_paths)
         ]
-        targets = {path: self._target(path) for path in files}
+        targets = {path: result / _renamed(path).relative_to(source) for path in files}
         _refuse_clashes(targets)
-        engine = _KeepingNames({path.name for path in (*files, *targets.values())})
-        shutil.rmtree(self.musa_dir_path, ignore_errors=True)
+        self._engine = _KeepingNames({path.name for path in (*files, *targets.values())})
+        self.load_replaced_mapping()
+        if result != source:
+            shutil.rmtree(result, ignore_errors=True)
         for path, target in targets.items():
             target.parent.mkdir(parents=True, exist_ok=True)
-            if path.suffix in SUFFIXES:
-                text = path.read_text(encoding="utf-8", errors="surrogateescape")
-                text = _replaced(text, self.mapping_rule)
-                if not self.drop_default_mapping:
-                    text = engine.port(text).text
-                target.write_text(text, encoding="utf-8", errors="surrogateescape")
-            else:
-                shutil.copyfile(path, target)
-
-    def _target(self, path):
-        return self.musa_dir_path / _renamed(path).relative_to(self.cuda_dir_path.resolve())
+            self.modify_file(str(path), str(target))
 
 
 class _KeepingNames(Engine):
@@ -90,7 +110,8 @@ class _KeepingNames(Engine):
 
 
 def _renamed(path):
-    return path.with_suffix(_RENAMED.get(path.suffix, path.suffix))
+    suffix = path.suffix.removeprefix(".")
+    return path.with_suffix(f".{EXT_REPLACED_MAPPING[suffix]}") if suffix in EXT_REPLACED_MAPPING else path
 
 
 def _replaced(text, mapping):
