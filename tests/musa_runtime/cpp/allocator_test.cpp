@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 // The caching allocator with many threads, streams and devices, with exhausted memory and with failures of the SDK.
 #include <c10/musa/MUSAAllocatorEvents.h>
+#include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSADeviceCachingAllocator.h>
 
 #include <algorithm>
@@ -266,7 +267,9 @@ TEST_F(AllocatorTest, EventsAreReused) {
     const MUSAStream stream = c10::musa::getStreamFromPool(false, device);
     for (int i = 0; i < 100; ++i) {
       musaEvent_t event = nullptr;
-      ASSERT_EQ(musaSuccess, allocator::record_event(stream, &event));
+      const auto between = c10::musa::BetweenCaptures::enter();
+      ASSERT_TRUE(between.has_value());
+      ASSERT_EQ(musaSuccess, allocator::record_event(*between, stream, &event));
       EXPECT_OK(musaEventSynchronize(event));
       allocator::recycle_event(device, event);
     }
