@@ -107,8 +107,10 @@ FREE = {
     *("MUSA_HOME", "PYTORCH_MCC", "PYTORCH_REPO_PATH", "CXX", "CC", "MUSA_HOST_CXX", "MUSA_HOST_CC"),
     *("MUSA_EMULATOR_CLANG", "MUSA_NVCC"),
 }
-# Read by torch, by a compiler, or by builds; tested in tests/musa_port and tests/musa_cuda.
-ELSEWHERE = {"TORCH_DEVICE_BACKEND_AUTOLOAD", "TORCH_MUSA_ARCH_LIST", "MAX_JOBS", "MUSA_CUDA_ARCH"}
+# Read by torch, by a compiler, or by builds, tested in tests/musa_port and tests/musa_cuda; set by launchers.
+ELSEWHERE = {
+    *("TORCH_DEVICE_BACKEND_AUTOLOAD", "TORCH_MUSA_ARCH_LIST", "MAX_JOBS", "MUSA_CUDA_ARCH", "LOCAL_RANK"),
+}
 
 
 def cases():

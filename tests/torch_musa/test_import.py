@@ -118,8 +118,10 @@ def test_import_loads_only_modules_of_the_installed_packages():
     without = set(run_code(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0").split())
     added = set(run_code(code).split()) - without
     assert {"torch_musa", "musa_runtime", "torch.musa"} <= added
+    # musa-distributed adds musa to the devices of torch's backend "fake", which these modules register.
+    fake = {"torch.testing._internal.distributed", "torch.testing._internal.distributed.fake_pg"}
     ours = re.compile(r"(torch_musa|musa_\w+|torch\.musa|torch\.backends\.\w+)(\.|$)")
-    assert [name for name in sorted(added) if not ours.match(name)] == []
+    assert [name for name in sorted(added - fake) if not ours.match(name)] == []
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ torch.musa.synchronize(); torch.musa.memory_summary(); torch.musa.Event().record
 RENAMING = (
     r"torch\._C\._\w+:\w+\.(name|__repr__|__str__) = \w+ of torch\.utils\.backend_registration",
     r"torch\.utils\.backend_registration:_privateuse1_backend_name = str",
+    # The counter of torch's hooks: torch.optim.optimizer.register_optimizer_step_pre_hook
+    r"torch\.utils\.hooks:RemovableHandle\.next_id = int",
 )
 
 ADDITIONS = (

@@ -267,9 +267,8 @@ void write_dump(
     std::thread([promise, record, only_active] {
       c10::setThreadName("mccl_dump");
       // The first stack takes seconds, because torch imports its compiler for it.
-      const PythonUse python;
       try {
-        promise->set_value(Recorder::dump(*record, true, static_cast<bool>(python), only_active));
+        promise->set_value(Recorder::dump(*record, true, static_cast<bool>(record->python), only_active));
       } catch (...) {
         promise->set_exception(std::current_exception());
       }
@@ -292,14 +291,11 @@ void write_dump(
 }
 
 void start_dump(std::shared_ptr<const Recorder::Snapshot> record, int global_rank, std::chrono::milliseconds limit) {
-  auto use = std::make_unique<PythonUse>(); // from here on, the end of the interpreter waits
-  if (!*use) {
+  if (!record->python) {
     write_dump(record, global_rank, limit);
     return;
   }
-  std::thread([record = std::move(record), global_rank, limit, use = std::move(use)] {
-    write_dump(record, global_rank, limit);
-  }).detach();
+  std::thread([record = std::move(record), global_rank, limit] { write_dump(record, global_rank, limit); }).detach();
 }
 
 std::string dump_target(int global_rank) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "operation.h"
+#include "python_use.h"
 
 namespace c10d::mccl {
 
@@ -107,6 +108,9 @@ struct Recorder::Snapshot {
   std::map<std::string, std::pair<std::string, std::string>> groups;
   std::map<size_t, Status> status;
   std::string library_version;
+  // The end of the interpreter waits for this object. A program may end as soon as it gets the error, which is before the
+  // record is written.
+  PythonUse python;
 };
 
 // Writes a record with torch's DebugInfoWriter to the file that TORCH_FR_DUMP_TEMP_FILE names, without stacks if they

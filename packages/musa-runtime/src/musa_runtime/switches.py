@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 from .errors import SettingError
 
@@ -44,6 +43,8 @@ def command(name: str, default: str) -> list[str]:
     """
     value = os.environ.get(name, "")
     try:
+        import shlex  # at import time, no variable is a command
+
         return shlex.split(value) or shlex.split(default)
     except ValueError:
         raise invalid(name, value, "a command, whose quotation marks are closed") from None
