@@ -81,11 +81,11 @@ def test_the_error_without_the_pack():
 def test_a_group_without_the_pack_names_it(start):
     code = f"""
     import torch, torch.distributed as dist
-    from torch_musa import extras, missing_mccl, pack_modules
+    from torch_musa import extras, missing_backends, pack_modules
     pack_modules.offered().clear()
     extras.version = lambda dist: None
     del dist.Backend.MCCL, dist.is_mccl_available
-    missing_mccl.register()
+    missing_backends.register()
     print(dist.is_mccl_available(), dist.is_backend_available("mccl"))
     try:
         dist.init_process_group({start}, store=dist.HashStore(), rank=0, world_size=1)
@@ -179,20 +179,22 @@ assert not [name for name in names if name.startswith("mccl_watch")], names
 
 
 @pytest.mark.parametrize(
-    "before, device",
+    "before, after, device",
     [
-        ("", "rank"),
-        ("torch.musa.set_device(size - 1 - rank)", "size - 1 - rank"),
-        ("y = torch.ones(1, device=f'musa:{(rank + 1) % size}'); dist.all_reduce(y)", "(rank + 1) % size"),
+        ("", "", "rank"),
+        ("torch.musa.set_device(size - 1 - rank)", "", "size - 1 - rank"),
+        ("", "torch.musa.set_device(size - 1 - rank)", "size - 1 - rank"),
+        ("", "y = torch.ones(1, device=f'musa:{(rank + 1) % size}'); dist.all_reduce(y)", "(rank + 1) % size"),
     ],
-    ids=["none chosen", "current", "used before"],
+    ids=["none chosen", "chosen before the group", "chosen after", "used before"],
 )
-def test_a_barrier_runs_on_the_device_of_the_rank(tmp_path, before, device):
+def test_a_barrier_runs_on_the_device_of_the_rank(tmp_path, before, after, device):
     """Else its communicator would be another one than that of the calls on this device."""
     code = f"""
+{before}
 store = dist.FileStore(MEETING, size)
 dist.init_process_group("mccl", store=store, rank=rank, world_size=size)
-{before}
+{after}
 dist.barrier()
 dist.all_reduce(torch.ones(1, device=f"musa:{{{device}}}"))
 assert dist.group.WORLD._get_backend(torch.device("musa")).communicator_count() == 1

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 // The collectives that MCCL provides itself.
 #include <ATen/ops/zeros.h>
+#include <c10/musa/MUSADeviceChoice.h>
 #include <c10/musa/MUSAFunctions.h>
 
 #include <algorithm>
@@ -81,11 +82,10 @@ c10::Device device_of_rank(int global_rank) {
 }
 
 // Returns the device that a barrier runs on: the one the caller passes, else the one the group is bound to, else the
-// first one it has used, else the current device if the process has chosen one, else the one of the rank. torch passes a
+// first one it has used, else the current device if the thread has chosen one, else the one of the rank. torch passes a
 // device without an index if its caller passes none.
 c10::Device device_of_barrier(
-    const BarrierOptions& options, std::optional<c10::Device> bound, std::optional<c10::Device> used, bool chosen,
-    int global_rank) {
+    const BarrierOptions& options, std::optional<c10::Device> bound, std::optional<c10::Device> used, int global_rank) {
   if (options.device.has_value() && options.device->has_index()) {
     return *options.device;
   }
@@ -95,9 +95,9 @@ c10::Device device_of_barrier(
   if (bound.has_value() || used.has_value()) {
     return bound.has_value() ? *bound : *used;
   }
-  // In a process that has chosen no device, the current one is device 0 on every rank.
   const c10::DeviceIndex current = c10::musa::current_device();
-  return current != 0 || chosen ? c10::Device(c10::kPrivateUse1, current) : device_of_rank(global_rank);
+  const bool chosen = current != 0 || c10::musa::device_is_chosen();
+  return chosen ? c10::Device(c10::kPrivateUse1, current) : device_of_rank(global_rank);
 }
 
 } // namespace
@@ -302,8 +302,8 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter_tensor_coalesced(
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::barrier(const BarrierOptions& options) {
-  const c10::Device device = device_of_barrier(
-      options, getBoundDeviceId(), communicators->device(), device_chosen_, group_->global_rank());
+  const c10::Device device =
+      device_of_barrier(options, getBoundDeviceId(), communicators->device(), group_->global_rank());
   const at::Tensor token = at::zeros({1}, at::TensorOptions().device(device).dtype(at::kInt));
   Request request = request_for(OpType::BARRIER, "mccl:barrier", options, {token}, {token});
   request.call = [token](mcclComm_t comm, musaStream_t stream, int) {

@@ -91,10 +91,7 @@ ProcessGroupMCCL::ProcessGroupMCCL(
       group_(std::make_shared<Group>(
           store_of_threads(store_, options_->group_name), rank, size, Settings::from_environment())),
       communicators(std::make_shared<Communicators>(
-          store_, group_, options_, group_->settings().high_priority || options_->is_high_priority_stream)),
-      device_chosen_(at::globalContext()
-                         .getAcceleratorHooksInterface(c10::kPrivateUse1)
-                         .hasPrimaryContext(c10::musa::current_device())) {
+          store_, group_, options_, group_->settings().high_priority || options_->is_high_priority_stream)) {
   init();
   name_group(*group_, *this, *options_);
   Recorder::instance().set_library_version(library_version());

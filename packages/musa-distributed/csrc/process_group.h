@@ -144,7 +144,6 @@ class ProcessGroupMCCL : public Backend {
  private:
   std::unique_ptr<mccl::Watchdog> watchdog_; // uses the group
   std::unique_ptr<mccl::Launcher> launcher_; // uses the watchdog
-  const bool device_chosen_; // whether the process had used its current device when the group was created
 };
 
 } // namespace c10d

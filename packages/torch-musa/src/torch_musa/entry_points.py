@@ -22,6 +22,8 @@ PACKS_V1 = "torch_musa.plugins"
 CONTRACTS_V1 = "torch_musa.contract"
 # Placeholders in `torch.backends` for missing packs, declared by torch-musa itself.
 PLACEHOLDERS = "torch_musa.backend_placeholders"
+# Maps backends of `torch.distributed` to packs; declared by torch-musa itself.
+DISTRIBUTED_BACKENDS = "torch_musa.distributed_backends"
 # Maps modules of `torch_musa` to extras; declared by torch-musa itself.
 NAMES_OF_EXTRAS = "torch_musa.names_of_extras"
 

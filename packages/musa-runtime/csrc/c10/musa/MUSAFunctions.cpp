@@ -3,6 +3,7 @@
 #include <c10/musa/MUSAFunctions.h>
 
 #include <c10/musa/MUSADeferredError.h>
+#include <c10/musa/MUSADeviceChoice.h>
 #include <c10/musa/MUSAEnvironment.h>
 
 #include <pthread.h>
@@ -49,6 +50,7 @@ const DeviceCount& counted() noexcept {
 
 // The device that this thread last set through this library.
 thread_local DeviceIndex last_set_device = 0;
+thread_local bool device_was_set = false;
 
 } // namespace
 
@@ -106,6 +108,11 @@ DeviceIndex current_device() {
 void set_device(DeviceIndex device) {
   check_device_index(device);
   C10_MUSA_CHECK(SetDevice(device));
+  device_was_set = true;
+}
+
+bool device_is_chosen() noexcept {
+  return device_was_set;
 }
 
 void device_synchronize() {
@@ -155,7 +162,8 @@ DeviceIndex ExchangeDevice(DeviceIndex device) {
   }
   const auto before = static_cast<DeviceIndex>(current);
   if (!known || device != before) {
-    set_device(device);
+    check_device_index(device);
+    C10_MUSA_CHECK(SetDevice(device));
   }
   return before;
 }
