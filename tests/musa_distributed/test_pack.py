@@ -184,7 +184,7 @@ assert not [name for name in names if name.startswith("mccl_watch")], names
         ("", "", "rank"),
         ("torch.musa.set_device(size - 1 - rank)", "", "size - 1 - rank"),
         ("", "torch.musa.set_device(size - 1 - rank)", "size - 1 - rank"),
-        ("", "y = torch.ones(1, device=f'musa:{(rank + 1) % size}'); dist.all_reduce(y)", "(rank + 1) % size"),
+        ("", "dist.all_reduce(torch.ones(1, device=f'musa:{(rank + 1) % size}'))", "(rank + 1) % size"),
     ],
     ids=["none chosen", "chosen before the group", "chosen after", "used before"],
 )

@@ -182,7 +182,7 @@ PAGES_WITH_COMMANDS = re.compile(r"^pip install torch==\S+ (.+)$", re.MULTILINE)
 
 
 def needed_from_an_index(python: str) -> set[str]:
-    """Distributions that the family requires on a version of Python, except itself and torch."""
+    """Distributions that the family requires on a version of Python, except itself and what torch brings."""
     family = set(packages.package_names())
     found = set()
     for name in family:
@@ -191,22 +191,23 @@ def needed_from_an_index(python: str) -> set[str]:
             environment = {"python_version": python, "python_full_version": f"{python}.0"}
             if requirement.marker is None or requirement.marker.evaluate(environment):
                 found.add(requirement.name)
-    return found - family - {"torch"}
+    with_torch = {Requirement(text).name for text in importlib.metadata.requires("torch") or ()}
+    return found - family - with_torch - {"torch"}
 
 
 @pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
 def test_the_pages_install_what_the_wheels_need_from_an_index(python):
-    lines = [
-        (page, line)
-        for page in (
-            *(ROOT / "docs").rglob("*.md"),
-            ROOT / "README.md",
-            *(ROOT / "packages").glob("*/README.md"),
-        )
-        for line in PAGES_WITH_COMMANDS.findall(page.read_text(encoding="utf-8"))
-        if "pluggy" in line
-    ]
-    assert len(lines) >= 5
+    lines = []
+    for page in (
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "README.md",
+        *(ROOT / "packages").glob("*/README.md"),
+    ):
+        text = page.read_text(encoding="utf-8")
+        # Pages for newer versions of Python need not install what older ones lack.
+        if python != "3.10" or "Python 3.11 or newer" not in text:
+            lines += [(page, line) for line in PAGES_WITH_COMMANDS.findall(text) if "pluggy" in line]
+    assert len(lines) >= 4
     needed = needed_from_an_index(python)
     assert "pluggy" in needed and ("tomli" in needed) == (python == "3.10")
     for page, line in lines:
