@@ -142,7 +142,8 @@ def test_torch_says_why_the_device_is_not_available(sdk: Path) -> None:
     code += "torch.ones(1, device='musa')"
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
     assert done.stdout == "False 0\n", done.stderr
-    assert "NoDeviceError: no musa device is visible. Likely causes:" in done.stderr
+    reported = r"( \(musaGetDeviceCount returned musaError\w+\))?"  # a machine without a driver has another error
+    assert re.search(rf"NoDeviceError: no musa device is visible{reported}\. Likely causes:", done.stderr)
 
 
 def test_objects_are_kept_with_a_graph_and_its_instances(sdk: Path, tmp_path: Path) -> None:
