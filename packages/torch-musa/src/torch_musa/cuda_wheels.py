@@ -11,7 +11,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
+from typing import Any
 
 import torch
 
@@ -24,7 +26,7 @@ TORCH = re.compile(r"torch\b(?!-)")  # a requirement of torch itself
 LIMIT_S = 120
 
 
-def candidates():
+def candidates() -> Iterator[tuple[metadata.Distribution, metadata.PackagePath, str]]:
     """Yields (distribution, library, name of the CUDA library) per package with a library linked to CUDA."""
     for dist in metadata.distributions():
         if not any(TORCH.match(requirement) for requirement in dist.requires or ()):
@@ -37,7 +39,7 @@ def candidates():
                 break
 
 
-def _linked_to_cuda(path):
+def _linked_to_cuda(path: Any) -> str | None:
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return next((name.decode() for name in LIBRARIES if content.find(name + b"\0") >= 0), None)
@@ -45,7 +47,7 @@ def _linked_to_cuda(path):
         return None
 
 
-def import_error(package):
+def import_error(package: str) -> str | None:
     """Returns the last line of the error with which a new process fails to import the package, or None."""
     command = [sys.executable, "-c", f"import {package}"]
     try:
@@ -56,7 +58,7 @@ def import_error(package):
     return lines[-1] if done.returncode else None
 
 
-def check():
+def check() -> str:
     """The doctor's check."""
     if torch.version.cuda is not None:
         return "torch is built with CUDA"

@@ -6,13 +6,15 @@ The metadata of torch-musa lists the backends, each with the name of its pack.
 """
 
 import functools
+from importlib.metadata import EntryPoint
+from typing import NoReturn
 
 import torch.distributed
 
 from . import entry_points, import_hooks
 
 
-def register():
+def register() -> None:
     """Registers a stand-in for each backend that neither its pack nor another package has registered."""
     if not torch.distributed.is_available():
         return
@@ -26,7 +28,7 @@ def register():
             setattr(torch.distributed, available, lambda: False)
 
 
-def _explain(entry, store, rank, size, timeout):
+def _explain(entry: EntryPoint, store: object, rank: int, size: int, timeout: object) -> NoReturn:
     from . import pack_modules
 
     failures = [error for (_, pack), error in import_hooks.failures.items() if pack == entry.value]
