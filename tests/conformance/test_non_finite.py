@@ -45,6 +45,11 @@ OPEN = {
     **dict.fromkeys(("quantile", "nanquantile"), "a quantile outside [0, 1] fails an assertion of a kernel"),
     "unique": "with dim, the CPU sorts slices by comparisons that NaN does not order, and leaves duplicates",
     **dict.fromkeys(_CHUNKED, "torch chooses the order of the sums by the device's name"),
+    **dict.fromkeys(
+        [f"nn.functional.max_unpool{dims}d" for dims in (1, 2, 3)],
+        "any element of one index is kept",
+    ),
+    "prod": "a partial product that underflows to 0 makes an infinity NaN; kernels multiply in another order",
     "nn.functional.binary_cross_entropy": "an input outside [0, 1] fails an assertion of the kernel",
 }
 # The degree of a polynomial is converted to an integer, which is undefined for NaN.
