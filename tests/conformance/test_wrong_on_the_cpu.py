@@ -2,7 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Where torch's CPU is wrong, results are those of the definition in float64, or exactly the CPU's.
 
-Kernels that run on the host, the emulator's muDNN among them, are torch's own and have its errors. A case that the CPU computes correctly in a newer torch leaves this list.
+Kernels that run on the host, the emulator's muDNN among them, are torch's own and have its errors. A case
+that the CPU computes correctly in a newer torch leaves this list.
 """
 
 from __future__ import annotations
