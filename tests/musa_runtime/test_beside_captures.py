@@ -224,8 +224,9 @@ def frees_of_memory_of_two_streams(stream, _generator):
 
 
 def page_locked_memory(stream, _generator):
-    device = torch.empty(_SCRATCH, device="musa")
     with torch.musa.stream(stream):
+        # Of this stream: memory of another one would be reused while the copies are queued.
+        device = torch.empty(_SCRATCH, device="musa")
         for value in range(4):
             host = torch.full((_SCRATCH,), float(value), pin_memory=True)
             device.copy_(host, non_blocking=True)
