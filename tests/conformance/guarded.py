@@ -56,7 +56,7 @@ _REFUSED_ON_DEVICES = (
     ),
     *("std", "var", "mode", "cummax", "cummin", "_logcumsumexp"),
 )
-# The device computes apart and copies to out=, so it takes what torch's CPU kernels cannot write to.
+# The device computes into a temporary and copies it to out=, so it accepts dtypes that the CPU refuses.
 _REFUSED_BY_THE_CPU = (
     *("log_sigmoid", "multi_margin_loss", "multilabel_margin_loss", "nll_loss2d", "max_unpool", "gelu"),
     *("native_batch_norm", "_native_batch_norm", "_batch_norm_with_update", "norm", "nansum", "randperm"),
@@ -202,8 +202,8 @@ def calls(full: bool) -> Iterator[Call]:
 
 
 def judge(call: Call, kinds: tuple[Kind, ...], device: str) -> Iterator[str]:
-    """Calls with tensors of each kind as out= on the CPU and on `device`; yields what differs, and what was
-    written outside of them.
+    """Calls with tensors of each kind as out= on the CPU and on `device`; yields the differences, and
+    the bytes that were written outside of them.
     """
     reference = outcome_of(lambda: _results(call))
     if reference.error is not None or not reference.value:

@@ -10,7 +10,7 @@ import torch
 
 from tests.harness.device import DEVICE, host_can_address_device_memory
 
-# As installed, and each pack first with torch's own kernels for what it does not serve.
+# The installed order, and each pack followed by torch's own kernels.
 ORDERS = ("installed", "ported", "mudnn")
 
 

@@ -129,7 +129,7 @@ WHOLE_PAGES = [size // RESERVED * RESERVED for size in BEYOND]
 
 
 class Calls:
-    """The functions with a size, with what they need."""
+    """The functions with a size, and the objects that each takes."""
 
     def __init__(self, sdk: Sdk) -> None:
         self.sdk = sdk

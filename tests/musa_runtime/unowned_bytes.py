@@ -81,7 +81,7 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def copies() -> Iterator[tuple[str, Callable[[], str]]]:
-    """Names of all copies, and functions that make the copy and return what was wrong, "" if nothing."""
+    """Names of all copies, each with a function that copies and returns a description of the fault, or ""."""
     for dtype in DTYPES:
         targets = {**TARGETS, **(COMPLEX_TARGETS if dtype.is_complex else {})}
         for (target, view), (source, form), non_blocking in itertools.product(

@@ -182,7 +182,7 @@ PAGES_WITH_COMMANDS = re.compile(r"^pip install torch==\S+ (.+)$", re.MULTILINE)
 
 
 def needed_from_an_index(python: str) -> set[str]:
-    """Distributions that the family requires on a version of Python, except itself and what torch brings."""
+    """Distributions that the family requires on a version of Python, except its own and those of torch."""
     family = set(packages.package_names())
     found = set()
     for name in family:
