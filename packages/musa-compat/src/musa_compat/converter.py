@@ -118,13 +118,18 @@ def with_import(text):
     return f"import torch_musa\n{text}"
 
 
+class _Version(argparse.Action):
+    """Prints the version of the installed package: the only option that needs package metadata."""
+
+    def __call__(self, parser, *_):
+        parser.exit(0, f"{parser.prog} {metadata.version('musa-compat')}\n")
+
+
 def _parser():
     parser = argparse.ArgumentParser(
         prog="musa-converter", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--version", action="version", version=f"musa-converter {metadata.version('musa-compat')}"
-    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.add_argument("-r", "--root", type=Path, required=True, help="the folder of the program")
     parser.add_argument(
         "-l", "--launch", type=Path, action="append", default=[], help="an entry point of the program"

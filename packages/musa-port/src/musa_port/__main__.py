@@ -24,11 +24,20 @@ from .engine import Engine
 _COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
 
 
+class _Version(argparse.Action):
+    """Prints the version of the installed package. Only this option needs package metadata: the other options
+    also work from the sources, where the package is not installed.
+    """
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.exit(0, f"{parser.prog} {metadata.version('musa-port')}\n")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="musa-port", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"musa-port {metadata.version('musa-port')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.add_argument(
         "input", nargs="*", type=Path, help="folders and files; default: torch's CUDA headers"
     )

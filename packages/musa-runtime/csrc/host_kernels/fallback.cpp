@@ -54,6 +54,18 @@ std::atomic<OnCopy>& on_copy() {
 
 std::atomic<bool> default_is_native{true};
 
+// Set once, when torch.musa is registered, before a kernel can run; then only read.
+PackAdvice& pack_advice() {
+  static PackAdvice& instance = *new PackAdvice();
+  return instance;
+}
+
+// What an error says about an operator that no installed pack serves.
+std::string fix_by_pack(const std::string& op, const char* otherwise) {
+  const std::string advice = pack_advice() ? pack_advice()(op) : "";
+  return advice.empty() ? std::string("Fix: ") + otherwise : advice;
+}
+
 struct Statistics {
   std::mutex mutex; // guards rows; a leaf lock
   std::unordered_map<std::string, FallbackStatistics> rows;
@@ -279,7 +291,8 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
       TORCH_CHECK(
           on_copy().load(std::memory_order_relaxed) != OnCopy::Error,
           name, " would be served by the provider 'host-copy', with copies to the host and back, and TORCH_MUSA_FALLBACK="
-          "error forbids that.\nFix: install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn.");
+          "error forbids that.\n",
+          fix_by_pack(name, "install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn."));
     }
   }
 
@@ -346,7 +359,11 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
     scope.keep_host_allocations();
   }
   scope.enter();
-  op.callBoxed(stack);
+  try {
+    op.callBoxed(stack);
+  } catch (const c10::NotImplementedError& error) {
+    throw_unserved(error, name, mode == Mode::Copy ? "host-copy" : "host");
+  }
 
   for (size_t i = 0; i < count; ++i) {
     if (!is_written(schema, schema.arguments()[i])) {
@@ -519,6 +536,19 @@ std::vector<FallbackReportRow> fallback_report() {
   }
   std::sort(report.begin(), report.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return report;
+}
+
+void set_pack_advice(PackAdvice advice) {
+  pack_advice() = std::move(advice);
+}
+
+void throw_unserved(const c10::NotImplementedError& error, const std::string& op, const char* provider) {
+  throw c10::NotImplementedError(
+      c10::str(
+          error.what_without_backtrace(), "\n", op, " was computed by torch's CPU kernel (provider '", provider,
+          "'), because no installed op pack serves this call.\n",
+          fix_by_pack(op, "convert the operands to a dtype that this kernel supports")),
+      error.backtrace());
 }
 
 void set_fallback_mode(const std::string& mode) {

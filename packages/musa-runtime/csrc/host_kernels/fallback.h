@@ -5,6 +5,7 @@
 #include <ATen/core/boxing/KernelFunction.h>
 #include <c10/musa/MUSAMacros.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,5 +39,14 @@ C10_MUSA_API std::vector<FallbackReportRow> fallback_report();
 
 // "allow", "warn" (once per operator, the default) or "error", for the `host-copy` kernel only: `host` copies nothing.
 C10_MUSA_API void set_fallback_mode(const std::string& mode);
+
+// Names the op packs that are not installed and may serve an operator, with the fix; "" if there are none. Called for errors
+// only, by any thread, without locks held.
+using PackAdvice = std::function<std::string(const std::string& op)>;
+C10_MUSA_API void set_pack_advice(PackAdvice advice);
+
+// Throws the error of a CPU kernel of torch that lacks the dtype, with the operator, the provider and the missing op packs.
+[[noreturn]] C10_MUSA_API void throw_unserved(
+    const c10::NotImplementedError& error, const std::string& op, const char* provider);
 
 } // namespace musa_runtime

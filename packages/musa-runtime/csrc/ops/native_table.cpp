@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
+#include <host_kernels/fallback.h>
 #include <musa_runtime/op_registry.h>
 #include <ops/native_table.h>
 
@@ -61,14 +62,15 @@ bool is_mixed(std::initializer_list<at::TensorList> lists, std::initializer_list
   }) || std::any_of(tensors.begin(), tensors.end(), on_another);
 }
 
-bool goes_on(const detail::ChainLink& link, bool recorded) {
-  if (!link.next.isValid() || (recorded && capture_failed())) {
-    return false;
+void pass_on(const detail::ChainLink& link, bool recorded, const c10::NotImplementedError& error) {
+  if (!link.next.isValid()) {
+    throw_unserved(error, c10::toString(link.op.operator_name()), "host");
   }
   if (!recorded) {
     link.calls->fetch_sub(1, std::memory_order_relaxed);
+  } else if (capture_failed()) {
+    throw;
   }
-  return true;
 }
 
 } // namespace musa_runtime

@@ -13,9 +13,9 @@
 
 namespace musa_runtime {
 
-// Whether a call that torch's CPU kernel refused is passed to the next candidate: there is one, and the refusal did not
-// invalidate a capture. The call no longer counts as served.
-bool goes_on(const detail::ChainLink& link, bool recorded);
+// Returns if a call that torch's CPU kernel refused is passed to the next candidate: there is one, and the refusal did not
+// invalidate a capture. The call no longer counts as served. Otherwise throws the error, which then names missing op packs.
+void pass_on(const detail::ChainLink& link, bool recorded, const c10::NotImplementedError& error);
 
 // A generated kernel as the dispatcher calls it: while a graph is captured, the call is recorded instead of made.
 //
@@ -48,10 +48,8 @@ struct NativeKernel<Return(Args...)> final : c10::OperatorKernel {
     try {
       // By-value arguments are copied, because the next candidate may still need them.
       return C10_UNLIKELY(recorded) ? call(link, recording_kernel(), args...) : kernel(args...);
-    } catch (const c10::NotImplementedError&) {
-      if (!goes_on(link, recorded)) {
-        throw;
-      }
+    } catch (const c10::NotImplementedError& error) {
+      pass_on(link, recorded, error);
     }
     return call(link, link.next, args...);
   }

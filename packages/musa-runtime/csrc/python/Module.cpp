@@ -214,6 +214,17 @@ void bind_registry(py::module_& m) {
   });
   m.def("ops_has", [](const std::string& op) { return OpRegistry::get().has(op); });
   m.def("set_fallback_mode", &musa_runtime::set_fallback_mode);
+  m.def("set_pack_advice", [](py::function function) {
+    // Never destroyed, because errors may be raised while Python ends.
+    const py::function& advice = *new py::function(std::move(function));
+    musa_runtime::set_pack_advice([&advice](const std::string& op) -> std::string {
+      if (!Py_IsInitialized()) {
+        return "";
+      }
+      const py::gil_scoped_acquire gil;
+      return py::cast<std::string>(advice(op));
+    });
+  });
   m.def("fallback_report", [] {
     py::list rows;
     for (const auto& row : musa_runtime::fallback_report()) {

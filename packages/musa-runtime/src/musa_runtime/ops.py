@@ -21,6 +21,7 @@ from .errors import UnknownOpError, UnknownProviderError
 from .initialization import lazy_init
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Literal
 
     from ._types import Operator
@@ -183,6 +184,16 @@ def fallback_report() -> list[dict[str, Any]]:
     """Operators that ran on copies in host memory: a list of `{op, count, bytes}`."""
     lazy_init()
     return extension().fallback_report()
+
+
+def set_pack_advice(advice: Callable[[str], str]) -> None:
+    """Set the function that errors of operators without a pack call.
+
+    Args:
+        advice (callable): gets an operator's name such as `"aten::histc"`. Returns sentences that name the op
+            packs that are not installed and may serve it, with the fix, or `""`.
+    """
+    extension().set_pack_advice(advice)
 
 
 class Preference:

@@ -42,9 +42,10 @@ def _activate() -> None:
     recurrent_networks.register()
     _expose(register=True)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    from . import compiler, engine_threads, import_hooks, missing_backends, musa_backend
+    from . import compiler, engine_threads, import_hooks, missing_backends, missing_op_packs, musa_backend
 
     engine_threads.register()
+    missing_op_packs.register()
     musa_backend.register()
     import_hooks.run(torch.musa)  # type: ignore[attr-defined]
     # After the hooks, because a hook may add the module or the backend itself.

@@ -24,6 +24,8 @@ CONTRACTS_V1 = "torch_musa.contract"
 PLACEHOLDERS = "torch_musa.backend_placeholders"
 # Maps backends of `torch.distributed` to packs; declared by torch-musa itself.
 DISTRIBUTED_BACKENDS = "torch_musa.distributed_backends"
+# Maps op packs to a prefix of their operators' dotted names; declared by torch-musa itself.
+OP_PACKS = "torch_musa.op_packs"
 # Maps modules of `torch_musa` to extras; declared by torch-musa itself.
 NAMES_OF_EXTRAS = "torch_musa.names_of_extras"
 

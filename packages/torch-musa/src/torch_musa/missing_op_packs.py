@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The op packs that an error of an operator names, because they may serve it and are missing.
+
+The metadata of torch-musa lists the packs, each with a prefix of the dotted names of its operators.
+"""
+
+from musa_runtime import ops
+
+from . import entry_points
+
+
+def register() -> None:
+    """Makes errors of operators that no installed pack serves name the packs that are missing."""
+    ops.set_pack_advice(advice)
+
+
+def advice(op: str) -> str:
+    """Returns which missing packs may serve an operator such as "aten::histc", and the fix; "" if none."""
+    name = op.replace("::", ".")
+    packs = [entry.name for entry in entry_points.select(entry_points.OP_PACKS) if name.startswith(entry.value)]
+    from . import extras  # imported on failures only, because it parses torch-musa's metadata
+
+    if missing := list(dict.fromkeys(dist for pack in packs for dist in extras.missing(pack))):
+        from musa_runtime.installation import command
+
+        verb = "is" if len(missing) == 1 else "are"
+        return f"{' and '.join(missing)}, which may serve it, {verb} not installed.\nFix: {command(*missing)}"
+    if disabled := [pack for pack in packs if entry_points.is_disabled(pack)]:
+        return (
+            f"TORCH_MUSA_DISABLE_PACKS switches off {' and '.join(map(repr, disabled))}, which may serve it.\n"
+            "Fix: remove it from that variable"
+        )
+    return ""
