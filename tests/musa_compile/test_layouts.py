@@ -92,6 +92,22 @@ def test_a_convolution_keeps_channels_last():
     assert fake.is_contiguous(memory_format=torch.channels_last) and not fake.is_contiguous()
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: torch.nonzero_static(x > 0, size=5),
+        lambda x: torch.nonzero_static(x > 0, size=5).as_strided((10,), (1,)),
+        lambda x: torch.nn.functional.pad(x, (1, 1, 1, 1), "replicate").as_strided((40,), (2,)),
+    ],
+    ids=["nonzero_static", "its strides", "replicated border"],
+)
+def test_compiled_results_have_the_strides_of_eager_ones(program):
+    """Rare layouts, which one sample in thirty of the sweep has."""
+    x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last).to("musa")
+    eager, compiled = program(x), torch.compile(program)(x)
+    assert torch.equal(compiled, eager) and compiled.stride() == eager.stride()
+
+
 @pytest.fixture(scope="module")
 def compared():
     """Counts the samples of the sweep."""
@@ -116,7 +132,7 @@ def test_results_have_the_strides_of_fake_tensors(name, provider, compared):
 
 @pytest.mark.full
 def test_the_sweep_compared_samples(compared):
-    assert compared["operators"] > 800 and compared["samples"] > 10_000
+    assert compared["operators"] > 800 and compared["samples"] > 25_000
 
 
 def test_the_sweep_finds_a_difference():

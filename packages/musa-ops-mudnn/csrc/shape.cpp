@@ -117,6 +117,10 @@ bool pad_served(const at::Tensor& self, at::IntArrayRef padding) {
 
 template <PadMode mode>
 void pad(const at::Tensor& self, at::IntArrayRef padding, const at::Tensor& out) {
+  if (mode == PadMode::REPLICATE && self.suggest_memory_format() != at::MemoryFormat::Contiguous && out.is_contiguous()) {
+    // The meta function makes a contiguous result, and torch's CPU kernel changes it. An out= with gaps keeps its strides.
+    out.unsafeGetTensorImpl()->empty_tensor_restride(self.suggest_memory_format());
+  }
   if (out.numel() == 0) {
     return;
   }

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Layouts of convolution results in fake tensors.
+"""Layouts of results in fake tensors, where torch's rules for other devices differ from musa's kernels.
 
 torch determines the memory format of a convolution's result in C++ (`determine_backend_memory_format`), where
 every device with "overrideable" convolutions except XPU counts as contiguous. On musa, as on the CPU, the
-result is channels_last if the input or the weight is. A graph compiled with other strides fails when it
-uses them.
+result is channels_last if the input or the weight is. `nonzero_static` is contiguous, as on the CPU; torch
+transposes it for every device but three. A graph compiled with other strides fails when it uses them.
 """
 
 import torch
@@ -16,7 +16,7 @@ _CHANNELS_LAST = (torch.channels_last, torch.channels_last_3d)
 
 
 def register():
-    """Wraps torch's rules of the three operators, once."""
+    """Replaces torch's rules of these operators by rules that know musa. Called once."""
     aten = torch.ops.aten
     # For each operator: the argument positions of input and weight.
     for op, operands in (
@@ -29,6 +29,15 @@ def register():
         rule = _rule(fake_impls.op_implementations_dict[op], operands)
         fake_impls._deregister_op_impl(op)
         fake_impls.register_op_impl(op)(rule)
+    fake_impls.register_op_impl(aten.nonzero_static.default)(_nonzero_static)
+
+
+def _nonzero_static(fake_mode, func, tensor, *, size, fill_value=-1):
+    """The fake tensor of shape (size, tensor.dim()) for musa; torch's own rule serves other devices."""
+    if tensor.device.type != "musa":
+        return NotImplemented
+    with fake_mode:
+        return tensor.new_empty((size, tensor.dim()), dtype=torch.long)
 
 
 def _rule(torchs, operands):

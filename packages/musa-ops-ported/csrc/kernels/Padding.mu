@@ -215,7 +215,7 @@ at::Tensor made_gradient(
 // Gives the result the memory format of the input, as torch's CPU kernels do; its meta functions make it contiguous.
 void keep_format(const at::Tensor& self, const at::Tensor& out) {
   const at::MemoryFormat format = self.suggest_memory_format();
-  if (format != at::MemoryFormat::Contiguous) {
+  if (format != at::MemoryFormat::Contiguous && out.is_contiguous()) { // an out= with gaps keeps its strides
     out.unsafeGetTensorImpl()->empty_tensor_restride(format);
   }
 }
