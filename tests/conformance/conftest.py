@@ -118,9 +118,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             tally.add(database, variant, kind, outcome, samples)
     if not config.getoption("--full") or DEVICE == "cpu":
         return
-    applied = [
-        (*entry.key, entry.cause) for entry in expectations.load() if entry.applies(True, provider_of)
-    ]
+    applied = [(*entry.key, entry.cause) for entry in expectations.load() if entry.applies(True, provider_of)]
     gaps = [(*key, reason) for key, reason in cuda_dtypes.gaps().items()]
     for databases, cases, failures, base in (
         ({each for each, _ in SUITES}, sum(len(make()) for make in SUITES.values()), applied, LAST_FULL_RUN),

@@ -33,6 +33,11 @@ _MOST_ELEMENTS = 5000  # of a result; larger samples cost time only
 # torch's CPU kernel does not check the dtype of out=, and writes past the end of a narrower one. host-copy
 # runs it on memory without guards.
 _UNCHECKED_ON_CPU = ("_logcumsumexp.out",)
+# torch's CPU kernels ignore strides of images with the channels last (test_wrong_on_the_cpu.py).
+_WRONG_FOR_CHANNELS_LAST = (
+    *("_masked_softmax.out", "fractional_max_pool2d_backward.grad_input"),
+    *("replication_pad2d.out", "replication_pad3d.out"),
+)
 # torch's CPU kernel divides by the step, which is 0 as an integer: the process ends.
 _ENDS_THE_PROCESS_ON_CPU = ("range.out",)
 # Random numbers, the places of equal elements, and a buffer of which each device makes its own use.
@@ -196,9 +201,25 @@ def calls(full: bool) -> Iterator[Call]:
             yield Call(name, name, list(args), kwargs)
         for form in own_samples.related(name):
             found = [make() for make in own_samples.OWN.get(form, [])] + recorded.get(form, [])
-            yield from (Call(name, form, list(args), dict(kwargs)) for args, kwargs in found)
+            for args, kwargs in found:
+                yield Call(name, form, list(args), dict(kwargs))
+                images = any(isinstance(value, torch.Tensor) and _is_image(value) for value in args)
+                if images and name not in _WRONG_FOR_CHANNELS_LAST:
+                    yield Call(name, form, [_channels_last(value) for value in args], dict(kwargs))
             if found:
                 break
+
+
+def _is_image(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.dim() == 4 and tensor.layout is torch.strided and tensor.is_contiguous() and tensor.numel() > 1
+    )
+
+
+def _channels_last(value: object) -> object:
+    if isinstance(value, torch.Tensor) and _is_image(value):
+        return value.to(memory_format=torch.channels_last)
+    return value
 
 
 def judge(call: Call, kinds: tuple[Kind, ...], device: str) -> Iterator[str]:

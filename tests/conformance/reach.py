@@ -112,9 +112,7 @@ def main() -> None:
     now = before | record()
     REACHED_FILE.write_text(json.dumps(sorted(now), indent=0) + "\n", encoding="utf-8")
     left = served() - now
-    print(
-        f"{len(now)} overloads are reached, {len(now - before)} for the first time; {len(left)} are not"
-    )
+    print(f"{len(now)} overloads are reached, {len(now - before)} for the first time; {len(left)} are not")
 
 
 if __name__ == "__main__":

@@ -43,9 +43,7 @@ def settings() -> dict[str, str]:
 def record_file(settings: dict[str, str], base: Path = LAST_FULL_RUN) -> Path:
     """The file in which a complete run under `settings` is recorded."""
     special = [
-        re.sub(r"\W+", "_", value).strip("_")
-        for name, value in settings.items()
-        if value != _DEFAULTS[name]
+        re.sub(r"\W+", "_", value).strip("_") for name, value in settings.items() if value != _DEFAULTS[name]
     ]
     return base.with_suffix(f".{'_'.join(special)}.json") if special else base
 

@@ -55,6 +55,51 @@ def defined(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tenso
     return (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5 + mask).softmax(-1) @ v
 
 
+# The CPU's kernels of these operators read, or write, tensors with the channels last as if they were contiguous.
+
+
+def image(seed: int, *, channels_last: bool = True) -> torch.Tensor:
+    made = normal(2, 3, 4, 5, seed=seed)
+    return made.to(memory_format=torch.channels_last) if channels_last else made
+
+
+def first_column() -> torch.Tensor:
+    return torch.zeros(2, 3, 4, 5, dtype=torch.bool).index_fill_(3, torch.tensor([0]), True)
+
+
+def padded_into_gaps(device: str) -> list[torch.Tensor]:
+    everything = torch.zeros(2, 3, 6, 14, device=device)
+    torch.ops.aten.replication_pad2d.out(image(0).to(device), [1, 1, 1, 1], out=everything[..., ::2])
+    return [everything]
+
+
+def padded_into_gaps_by_definition() -> list[torch.Tensor]:
+    everything = torch.zeros(2, 3, 6, 14).double()
+    everything[..., ::2] = F.pad(image(0, channels_last=False).double(), (1, 1, 1, 1), "replicate")
+    return [everything]
+
+
+def fractional_pooling() -> tuple[torch.Tensor, torch.Tensor]:
+    """The indices of a pooling to 2 x 2, and a gradient of its result."""
+    places = torch.tensor([[0.1, 0.2], [0.3, 0.6], [0.5, 0.9]]).expand(2, 3, 2)
+    return torch.ops.aten.fractional_max_pool2d(image(0), [2, 2], [2, 2], places)[1], normal(
+        2, 3, 2, 2, seed=1
+    )
+
+
+def fractional_gradient(device: str) -> list[torch.Tensor]:
+    indices, gradient = fractional_pooling()
+    indices = indices.to(memory_format=torch.channels_last)
+    backward = torch.ops.aten.fractional_max_pool2d_backward
+    return [backward(gradient.to(device), image(0).to(device), [2, 2], [2, 2], indices.to(device))]
+
+
+def fractional_gradient_by_definition() -> list[torch.Tensor]:
+    indices, gradient = fractional_pooling()
+    sums = torch.zeros(2, 3, 20).double().scatter_add_(2, indices.flatten(2), gradient.double().flatten(2))
+    return [sums.view(2, 3, 4, 5)]
+
+
 CASES: dict[str, tuple[Callable[[str], list[torch.Tensor]], Callable[[], list[torch.Tensor]]]] = {
     "embedding_bag sum by frequency": (
         lambda device: bag_gradient(device, "sum"),
@@ -69,6 +114,15 @@ CASES: dict[str, tuple[Callable[[str], list[torch.Tensor]], Callable[[], list[to
             lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, mask), device, torch.float32
         ),
         lambda: attention_gradients(defined, "cpu", torch.float64),
+    ),
+    "masked softmax of an image": (
+        lambda device: [torch.ops.aten._masked_softmax(image(0).to(device), first_column().to(device), 3, 2)],
+        lambda: [image(0).double().masked_fill(first_column(), -torch.inf).softmax(3)],
+    ),
+    "fractional pooling's gradient": (fractional_gradient, fractional_gradient_by_definition),
+    "replicated border into a tensor with gaps": (
+        padded_into_gaps,
+        padded_into_gaps_by_definition,
     ),
 }
 

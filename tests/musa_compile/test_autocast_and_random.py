@@ -104,6 +104,7 @@ def test_a_generator_is_an_argument(backend):
 @pytest.mark.compiled
 def test_recomputed_regions_draw_the_numbers_of_the_forward(backend):
     needs_torch("2.13", "register_graphsafe_rng_device_type")
+
     def block(x):
         return F.dropout(x, 0.5) * x
 

@@ -28,7 +28,11 @@ CALLS = [
     ("_linalg_svd", "bfloat16", "torch.linalg.svdvals(x)"),
     ("_fft_r2c", "float16", "torch.fft.rfft(x)"),
     ("linalg_lu_factor_ex", "float16", "torch.linalg.lu_factor(x)"),
-    ("segment_reduce", "int32", "torch.segment_reduce(x, 'sum', lengths=torch.tensor([2, 2], device='musa'))"),
+    (
+        "segment_reduce",
+        "int32",
+        "torch.segment_reduce(x, 'sum', lengths=torch.tensor([2, 2], device='musa'))",
+    ),
 ]
 PROGRAM = """
 import json, torch, warnings

@@ -16,9 +16,10 @@ def register() -> None:
 
 
 def advice(op: str) -> str:
-    """Returns which missing packs may serve an operator such as "aten::histc", and the fix; "" if none."""
+    """Returns which missing packs may serve an operator such as "aten::histc", and the fix, or ""."""
     name = op.replace("::", ".")
-    packs = [entry.name for entry in entry_points.select(entry_points.OP_PACKS) if name.startswith(entry.value)]
+    listed = entry_points.select(entry_points.OP_PACKS)
+    packs = [entry.name for entry in listed if name.startswith(entry.value)]
     from . import extras  # imported on failures only, because it parses torch-musa's metadata
 
     if missing := list(dict.fromkeys(dist for pack in packs for dist in extras.missing(pack))):
