@@ -8,13 +8,16 @@ The rows about captures, lost devices and wrong pointers were measured with the 
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_void_p, create_string_buffer
 from dataclasses import dataclass
+from pathlib import Path
 
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)
 NON_BLOCKING, BLOCKING = 1, 0
@@ -22,6 +25,7 @@ HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = range(4)
 DISABLE_TIMING, EXTERNAL = 2, 1
 PAGE = 4096
 RESERVED = 2 << 20
+LIBRARY = _ctypes.__file__  # a small shared library, which passes for a module
 
 HostFunction = ctypes.CFUNCTYPE(None, c_void_p)
 StreamCallback = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_void_p)
@@ -62,6 +66,17 @@ class AllocationProp(ctypes.Structure):
     ]
 
 
+class Extent(ctypes.Structure):
+    _fields_ = [(name, c_size_t) for name in ("width", "height", "depth")]
+
+
+class ChannelDesc(ctypes.Structure):
+    _fields_ = [(name, c_int) for name in ("x", "y", "z", "w", "kind")]
+
+
+BYTES = ChannelDesc(8, 0, 0, 0, 1)  # elements of one unsigned byte
+
+
 class Access(ctypes.Structure):
     _fields_ = [(name, c_int) for name in ("location", "device", "flags")]
 
@@ -87,8 +102,14 @@ class Sdk:
         if function.argtypes is None:
             # ctypes passes an int as 32 bits; every integer or pointer parameter here fits in a register.
             arguments = tuple(c_size_t(a & (2**64 - 1)) if isinstance(a, int) else a for a in arguments)
-        text = self.runtime.musaGetErrorName(function(*arguments)).decode()
-        return text.removeprefix("musaError").removeprefix("musa")
+        return self.name(function(*arguments))
+
+    def name(self, status: int) -> str:
+        return self.runtime.musaGetErrorName(status).decode().removeprefix("musaError").removeprefix("musa")
+
+    def drive(self, name: str, *arguments) -> str:
+        """Calls a function of the driver, whose codes equal the runtime's."""
+        return self.name(getattr(self.driver, name)(*arguments))
 
     def make(self, name: str, *arguments) -> c_void_p:
         created = c_void_p()
@@ -156,6 +177,14 @@ class Sdk:
         self.must("StreamEndCapture", origin, byref(graph))
         return graph, self.make("GraphInstantiateWithFlags", graph, 0)
 
+    def module(self) -> c_void_p:
+        module = c_void_p()
+        assert self.drive("muModuleLoad", byref(module), LIBRARY.encode()) == "Success"
+        return module
+
+    def pool(self) -> c_void_p:
+        return self.make("DeviceGetDefaultMemPool", 0)
+
     def exchange(self, mode: int) -> int:
         value = c_int(mode)
         self.must("ThreadExchangeStreamCaptureMode", byref(value))
@@ -210,6 +239,14 @@ def simple(kind: str, name: str, prepare: Callable[[Sdk], tuple]) -> None:
     CALLS[name] = (kind, prepare_call)
 
 
+def driver(kind: str, name: str, prepare: Callable[[Sdk], tuple]) -> None:
+    def prepare_call(sdk: Sdk) -> Callable[[], str]:
+        arguments = prepare(sdk)
+        return lambda: sdk.drive(name, *arguments)
+
+    CALLS[name] = (kind, prepare_call)
+
+
 def out(*arguments) -> Callable[[Sdk], tuple]:
     return lambda sdk: (byref(c_void_p()), *arguments)
 
@@ -217,6 +254,10 @@ def out(*arguments) -> Callable[[Sdk], tuple]:
 simple("unsafe", "Malloc", out(PAGE))
 simple("unsafe", "MallocManaged", out(PAGE, 1))
 simple("unsafe", "MallocPitch", lambda sdk: (byref(c_void_p()), byref(c_size_t()), 100, 10))
+simple("unsafe", "Malloc3D", lambda sdk: (byref(Blob()), Extent(100, 10, 1)))
+simple("unsafe", "MallocArray", lambda sdk: (byref(c_void_p()), byref(BYTES), 16, 16, 0))
+simple("unsafe", "Malloc3DArray", lambda sdk: (byref(c_void_p()), byref(BYTES), Extent(16, 16, 0), 0))
+simple("unsafe", "FreeArray", lambda sdk: (sdk.make("MallocArray", byref(BYTES), 16, 16, 0),))
 simple("unsafe", "Free", lambda sdk: (sdk.malloc(),))
 simple("unsafe", "Free_null", lambda sdk: (None,))
 simple("unsafe", "MallocHost", out(PAGE))
@@ -233,8 +274,32 @@ simple("unsafe", "StreamSynchronize_of_another_stream", lambda sdk: (sdk.stream(
 simple("unsafe", "StreamSynchronize_of_the_default_stream", lambda sdk: (None,))
 simple("unsafe", "DeviceSetLimit", lambda sdk: (0, 1024))
 simple("unsafe", "GraphInstantiateWithFlags", lambda sdk: (byref(c_void_p()), sdk.executable()[0], 0))
+simple("unsafe", "GraphInstantiate", lambda sdk: (byref(c_void_p()), sdk.executable()[0], None, None, 0))
+simple(
+    "unsafe",
+    "GraphInstantiateWithParams",
+    lambda sdk: (byref(c_void_p()), sdk.executable()[0], byref(Blob())),
+)
 simple("unsafe", "GraphExecDestroy", lambda sdk: (sdk.executable()[1],))
 simple("forbidden", "DeviceSynchronize", lambda sdk: ())
+driver("unsafe", "muMemAlloc", lambda sdk: (byref(c_void_p()), c_size_t(PAGE)))
+driver(
+    "unsafe",
+    "muMemAllocPitch",
+    lambda sdk: (byref(c_void_p()), byref(c_size_t()), c_size_t(64), c_size_t(4), 4),
+)
+driver("unsafe", "muMemFree", lambda sdk: (sdk.malloc(),))
+driver("unsafe", "muStreamQuery", lambda sdk: (sdk.stream(),))
+driver("unsafe", "muStreamSynchronize", lambda sdk: (sdk.stream(),))
+driver("unsafe", "muEventQuery", lambda sdk: (sdk.recorded(),))
+driver("unsafe", "muEventSynchronize", lambda sdk: (sdk.recorded(),))
+driver("unsafe", "muModuleLoad", lambda sdk: (byref(c_void_p()), LIBRARY.encode()))
+driver("unsafe", "muModuleLoadData", lambda sdk: (byref(c_void_p()), sdk.keep(Path(LIBRARY).read_bytes())))
+driver(
+    "unsafe", "muModuleLoadFatBinary", lambda sdk: (byref(c_void_p()), sdk.keep(Path(LIBRARY).read_bytes()))
+)
+driver("unsafe", "muModuleUnload", lambda sdk: (sdk.module(),))
+driver("forbidden", "muCtxSynchronize", lambda sdk: ())
 simple("safe", "MemGetInfo", lambda sdk: (byref(c_size_t()), byref(c_size_t())))
 simple("safe", "EventCreateWithFlags", out(DISABLE_TIMING))
 simple("safe", "EventDestroy", lambda sdk: (sdk.event(),))
@@ -249,6 +314,11 @@ simple("safe", "PointerGetAttributes", lambda sdk: (byref(Blob()), sdk.malloc())
 simple("safe", "GraphLaunch_on_another_stream", lambda sdk: (sdk.executable()[1], sdk.stream()))
 simple("safe", "GraphDestroy", lambda sdk: (sdk.executable()[0],))
 simple("safe", "MallocAsync_on_another_stream", lambda sdk: (byref(c_void_p()), PAGE, sdk.stream()))
+simple(
+    "safe",
+    "MallocFromPoolAsync_on_another_stream",
+    lambda sdk: (byref(c_void_p()), PAGE, sdk.pool(), sdk.stream()),
+)
 simple("safe", "FreeAsync_on_another_stream", lambda sdk: (sdk.malloc(), sdk.stream()))
 simple("safe", "StreamGetCaptureInfo", lambda sdk: (sdk.stream(), byref(c_int()), byref(c_size_t())))
 simple("safe", "DeviceGetDefaultMemPool", out(0))
@@ -301,6 +371,13 @@ CASES = {
     "in a global capture, by its thread as relaxed": (GLOBAL, False, RELAXED, False),
     "in a thread-local capture, by its thread as relaxed": (THREAD_LOCAL, False, RELAXED, False),
 }
+
+
+# Functions of this kind are in CALLS, which test_refusals.py checks.
+POTENTIALLY_UNSAFE = re.compile(
+    r"(?:musa|mu)(?:Malloc|Mem(?:Alloc|Free)|Free|Host(?:Alloc|Register|Unregister)|(?:Stream|Event)(?:Query|Synchronize)"
+    r"|(?:Device|Ctx)Synchronize|DeviceSetLimit|GraphInstantiate|GraphExecDestroy|Module(?:Load|Unload))\w*"
+)
 
 
 def during_capture(sdk: Sdk, prepare: Prepare, mode: int, other: bool, interaction: int) -> list[str]:

@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from tests.musa_emulator import refusal_arguments, refusal_rows, refusals, sdk
+from tests.musa_emulator import refusal_arguments, refusal_rows, refusals, sdk, test_exports
 
 pytestmark = pytest.mark.once
 
@@ -42,6 +42,16 @@ def test_a_capture_refuses_the_call_according_to_its_mode_and_the_threads_mode(c
     assert len(rows) == len(refusals.CASES)
     expected = {name: list(row.expected) for name, row in rows.items()}
     assert {name: results(mode)[name] for name in rows} == expected
+
+
+def test_the_table_has_every_potentially_unsafe_function_of_the_headers() -> None:
+    declared = test_exports.declared(
+        [*test_exports.HEADERS["libmusart.so"], *test_exports.HEADERS["libmusa.so"]]
+    )
+    called = {name.split("_")[0] for name in refusals.CALLS}
+    unsafe = {name for name in declared if refusals.POTENTIALLY_UNSAFE.fullmatch(name)}
+    assert {name for name in unsafe if not called & {name, name.removeprefix("musa")}} == set()
+    assert {"musaHostAlloc", "musaFreeHost", "muMemAlloc", "muEventQuery"} <= unsafe
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -300,7 +300,7 @@ MUresult muCtxSynchronize(void) {
 }
 
 MUresult muMemAlloc(MUdeviceptr* pointer, size_t bytes) {
-  return driver_api<"muMemAlloc">([&] {
+  return driver_api<"muMemAlloc", kUnsafeInCapture>([&] {
     if (pointer == nullptr || bytes == 0) {
       return musaErrorInvalidValue;
     }
@@ -312,13 +312,13 @@ MUresult muMemAlloc(MUdeviceptr* pointer, size_t bytes) {
 }
 
 MUresult muMemFree(MUdeviceptr pointer) {
-  return driver_api<"muMemFree", kReleases>([&] {
+  return driver_api<"muMemFree", kReleases | kUnsafeInCapture>([&] {
     const PointerInfo info = classify(address(pointer));
     if (info.type != musaMemoryTypeDevice) {
       return musaErrorInvalidValue;
     }
     if (may_wait() == musaSuccess) {
-      synchronize_device(*find_device(info.device));
+      wait_for_device(*find_device(info.device));
     }
     return free_device(address(pointer));
   });
@@ -437,11 +437,11 @@ MUresult muStreamDestroy(MUstream stream) {
 }
 
 MUresult muStreamSynchronize(MUstream stream) {
-  return driver_api<"muStreamSynchronize">([&] { return with_stream(stream, synchronize_stream); });
+  return driver_api<"muStreamSynchronize", kUnsafeInCapture>([&] { return with_stream(stream, synchronize_stream); });
 }
 
 MUresult muStreamQuery(MUstream stream) {
-  return driver_api<"muStreamQuery">([&] { return with_stream(stream, query_stream); });
+  return driver_api<"muStreamQuery", kUnsafeInCapture>([&] { return with_stream(stream, query_stream); });
 }
 
 MUresult muStreamWaitEvent(MUstream stream, MUevent event, unsigned int flags) {
@@ -479,11 +479,11 @@ MUresult muEventRecord(MUevent event, MUstream stream) {
 }
 
 MUresult muEventQuery(MUevent event) {
-  return driver_api<"muEventQuery">([&] { return with_event(event, query_event); });
+  return driver_api<"muEventQuery", kUnsafeInCapture>([&] { return with_event(event, query_event); });
 }
 
 MUresult muEventSynchronize(MUevent event) {
-  return driver_api<"muEventSynchronize">([&] { return with_event(event, synchronize_event); });
+  return driver_api<"muEventSynchronize", kUnsafeInCapture>([&] { return with_event(event, synchronize_event); });
 }
 
 MUresult muEventElapsedTime(float* milliseconds, MUevent start, MUevent end) {
