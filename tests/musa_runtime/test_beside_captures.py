@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from tests.harness import sdk_entries
+from tests.harness.subprocesses import run_code
 
 ROUNDS = 10  # captures of each mixture
 MODES = ("global", "thread_local", "relaxed")
@@ -93,6 +94,62 @@ def test_memory_freed_in_a_capture_is_reused_after_it(musa, kind):
         if kept[-1].data_ptr() == address:
             break
     assert address in {each.data_ptr() for each in kept}
+
+
+WAITS = {
+    # The SDK's free of the segment waits for the whole device.
+    "an idle segment": "torch.empty(24 << 20, dtype=torch.uint8, device='musa')",
+    "a segment of the blocked stream": """
+with musa.stream(blocked):
+    torch.empty(24 << 20, dtype=torch.uint8, device="musa")
+""",
+    "memory that the blocked stream uses": """
+torch.empty(24 << 20, dtype=torch.uint8, device="musa").record_stream(blocked)
+""",
+}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("freed", WAITS)
+def test_a_capture_begins_while_another_thread_releases_memory_and_waits_for_the_device(freed, mode):
+    # The stream is blocked until the thread that captures has begun.
+    printed = run_code(
+        f"""
+import ctypes, threading, torch
+from tests.harness.emulator import loaded_sdk
+
+musa = torch.musa
+x = torch.zeros(4, device="musa")
+blocked, captured = musa.Stream(), musa.Stream()
+musa.synchronize()
+before = musa.memory_reserved()
+opened = threading.Event()
+gate = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: opened.wait())
+assert loaded_sdk().musaLaunchHostFunc(ctypes.c_void_p(blocked.musa_stream), gate, None) == 0
+{WAITS[freed]}
+releasing = threading.Thread(target=musa.empty_cache)
+releasing.start()
+releasing.join(0.5)
+last_resort = threading.Timer(10, opened.set)
+last_resort.start()
+graph = musa.MUSAGraph()
+with musa.stream(captured):
+    graph.capture_begin(capture_error_mode={mode!r})
+    print("blocked", not opened.is_set())
+    opened.set()
+    releasing.join()
+    x.add_(1)
+    graph.capture_end()
+    graph.replay()
+last_resort.cancel()
+musa.synchronize()
+musa.empty_cache()
+print(x.tolist(), musa.memory_reserved() < before + (24 << 20))
+""",
+        MUSA_EMULATOR_MODE="async",
+    )
+    assert printed == "blocked True\n[1.0, 1.0, 1.0, 1.0] True\n"
 
 
 # ---- random operators

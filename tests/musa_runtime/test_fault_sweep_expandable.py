@@ -143,14 +143,15 @@ def test_a_failure_while_undoing_does_not_replace_the_first_error(musa, emulator
     assert x.fill_(4).cpu().eq(4).all()
 
 
-def test_pages_return_to_the_cache_if_waiting_for_the_device_fails(musa, emulator):
+@pytest.mark.parametrize("call", ["musaEventRecord", "musaEventSynchronize"])
+def test_pages_return_to_the_cache_if_waiting_for_their_stream_fails(musa, emulator, call):
     x = _block(3 * PAGE)
     y = _block(12 * MIB).fill_(9)
     start, reserved = x.data_ptr(), musa.memory_reserved()
     musa.synchronize()
     del x
-    emulator.fail_next("musaDeviceSynchronize", UNKNOWN)
-    with pytest.raises(torch.AcceleratorError, match="musaDeviceSynchronize"):
+    emulator.fail_next(call, UNKNOWN)
+    with pytest.raises(torch.AcceleratorError, match=call):
         musa.empty_cache()
     assert musa.memory_reserved() == reserved
     x = _block(3 * PAGE)

@@ -267,9 +267,10 @@ TEST_F(AllocatorTest, EventsAreReused) {
     const MUSAStream stream = c10::musa::getStreamFromPool(false, device);
     for (int i = 0; i < 100; ++i) {
       musaEvent_t event = nullptr;
+      const char* call = nullptr;
       const auto between = c10::musa::BetweenCaptures::enter();
       ASSERT_TRUE(between.has_value());
-      ASSERT_EQ(musaSuccess, allocator::record_event(*between, stream, &event));
+      ASSERT_EQ(musaSuccess, allocator::record_event(*between, device, stream.stream(), &event, &call)) << call;
       EXPECT_OK(musaEventSynchronize(event));
       allocator::recycle_event(device, event);
     }

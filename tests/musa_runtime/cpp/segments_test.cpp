@@ -19,8 +19,8 @@ constexpr c10::MempoolId_t kPrivate{7, 1};
 class SegmentsTest : public RuntimeTest {
  protected:
   // Adds a segment that consists of one free block in its bin.
-  Block* add_free(size_t size, MemoryPool& pool) {
-    Block* block = segments_.add(pool.large.on(nullptr), size, lock_);
+  Block* add_free(size_t size, MemoryPool& pool, musaStream_t stream = nullptr) {
+    Block* block = segments_.add(pool.large.on(stream), size, lock_);
     EXPECT_NE(nullptr, block);
     make_free(block);
     return block;
@@ -98,12 +98,25 @@ TEST_F(SegmentsTest, TheSmallestSegmentThatIsLargeEnoughMakesRoom) {
 TEST_F(SegmentsTest, WhatCannotBeReleasedReturnsToTheCache) {
   add_free(4 * kMiB);
   add_free(8 * kMiB);
-  EXPECT_OK(musaEmulatorFailNext("musaDeviceSynchronize", musaErrorUnknown));
-  EXPECT_THROW(segments_.release_all(lock_), c10::Error);
-  EXPECT_TRUE(lock_.owns_lock());
-  EXPECT_EQ((std::vector<size_t>{4 * kMiB, 8 * kMiB}), cached());
-  EXPECT_EQ(12 * kMiB, cache_.stats.reserved_bytes());
+  for (const char* call : {"musaEventRecord", "musaEventSynchronize"}) {
+    EXPECT_OK(musaEmulatorFailNext(call, musaErrorUnknown));
+    EXPECT_THROW(segments_.release_all(lock_), c10::Error);
+    EXPECT_TRUE(lock_.owns_lock());
+    EXPECT_EQ((std::vector<size_t>{4 * kMiB, 8 * kMiB}), cached());
+    EXPECT_EQ(12 * kMiB, cache_.stats.reserved_bytes());
+  }
   segments_.release_all(lock_);
+}
+
+TEST_F(SegmentsTest, MemoryOfADestroyedStreamOfTheProgramIsReleasedAfterAllWorkOfTheDevice) {
+  musaStream_t stream = nullptr;
+  EXPECT_OK(musaStreamCreateWithFlags(&stream, musaStreamNonBlocking));
+  add_free(4 * kMiB, cache_.pools.default_pool(), stream);
+  EXPECT_OK(musaStreamDestroy(stream));
+  const auto waits = musaEmulatorApiCallCount("musaDeviceSynchronize");
+  segments_.release_all(lock_);
+  EXPECT_EQ(waits + 1, musaEmulatorApiCallCount("musaDeviceSynchronize"));
+  EXPECT_EQ(0u, cache_.stats.reserved_bytes());
 }
 
 TEST_F(SegmentsTest, DuringACaptureNothingIsReleased) {

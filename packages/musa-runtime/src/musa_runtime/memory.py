@@ -50,9 +50,13 @@ if TYPE_CHECKING:
 
 
 def empty_cache() -> None:
-    """Release cached blocks that no tensor uses to the device."""
+    """Release cached blocks that no tensor uses to the device.
+
+    Waits for the work that may still use them. Other threads run meanwhile, unlike with
+    `torch.accelerator.empty_cache()`.
+    """
     if is_initialized():
-        torch._C._accelerator_emptyCache()
+        extension().empty_pool((0, 0))
 
 
 def memory_stats(device: Device = None) -> dict[str, Any]:

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 // Events by which the caching allocator sees that other streams have finished with freed memory. Functions return error
@@ -50,6 +51,31 @@ musaError_t relaxed(Call&& call) {
   return call();
 }
 
+// Permission for calls that captures forbid and that may wait for the device, such as musaFree. The thread is relaxed, so
+// that other threads can begin captures meanwhile. With an SDK that cannot exempt a thread, captures wait for the calls.
+class WaitPermit {
+ public:
+  WaitPermit()
+      : relaxed_(exchange_stream_capture_mode(&mode_)), between_(relaxed_ ? std::nullopt : BetweenCaptures::enter()) {}
+  ~WaitPermit() {
+    if (relaxed_) {
+      exchange_stream_capture_mode(&mode_);
+    }
+  }
+  WaitPermit(const WaitPermit&) = delete;
+  WaitPermit& operator=(const WaitPermit&) = delete;
+
+  // False if a capture in progress forbids the calls.
+  bool granted() const {
+    return relaxed_ || between_.has_value();
+  }
+
+ private:
+  musaStreamCaptureMode mode_ = musaStreamCaptureModeRelaxed;
+  const bool relaxed_;
+  const std::optional<BetweenCaptures> between_;
+};
+
 // Whether the SDK has shut down at process exit; its memory is released then.
 inline bool is_unloading(musaError_t error) {
   return error == musaErrorMusartUnloading;
@@ -73,13 +99,16 @@ inline void recycle_event(DeviceIndex device, musaEvent_t event) {
   pool.idle.push_back(event);
 }
 
-// Records on the stream's own device, which may differ from that of the memory.
-inline musaError_t record_event(const BetweenCaptures& /*proof*/, MUSAStream stream, musaEvent_t* event) {
-  const CurrentDevice current(stream.device_index());
+// Records on the stream's own device, which may differ from that of the memory. Sets *call to the text of the call whose
+// code is returned.
+inline musaError_t record_event(
+    const BetweenCaptures& /*proof*/, DeviceIndex device, musaStream_t stream, musaEvent_t* event, const char** call) {
+  const CurrentDevice current(device);
   if (current.error() != musaSuccess) {
+    *call = "musaSetDevice(device)";
     return current.error();
   }
-  EventPool& pool = event_pool(stream.device_index());
+  EventPool& pool = event_pool(device);
   {
     std::lock_guard<std::mutex> guard(pool.mutex);
     if (!pool.idle.empty()) {
@@ -88,23 +117,31 @@ inline musaError_t record_event(const BetweenCaptures& /*proof*/, MUSAStream str
     }
   }
   if (*event == nullptr) {
+    *call = "musaEventCreateWithFlags(event, musaEventDisableTiming)";
     const musaError_t error = musaEventCreateWithFlags(event, musaEventDisableTiming);
     if (error != musaSuccess) {
       *event = nullptr;
       return error;
     }
   }
-  const musaError_t error = musaEventRecord(*event, stream.stream());
+  *call = "musaEventRecord(event, stream)";
+  const musaError_t error = musaEventRecord(*event, stream);
   if (error != musaSuccess) {
-    recycle_event(stream.device_index(), *event);
+    recycle_event(device, *event);
     *event = nullptr;
   }
   return error;
 }
 
-// musaErrorNotReady if the event has not finished and the caller does not wait.
-inline musaError_t poll_event(const BetweenCaptures& /*proof*/, musaEvent_t event, bool wait) {
-  return relaxed([&] { return wait ? musaEventSynchronize(event) : musaEventQuery(event); });
+// Returns musaErrorNotReady if the event has not finished.
+inline musaError_t poll_event(const BetweenCaptures& /*proof*/, musaEvent_t event) {
+  return relaxed([&] { return musaEventQuery(event); });
+}
+
+// Returns musaErrorNotReady if a capture in progress forbids the wait.
+inline musaError_t wait_for_event(musaEvent_t event) {
+  const WaitPermit permit;
+  return permit.granted() ? musaEventSynchronize(event) : musaErrorNotReady;
 }
 
 } // namespace c10::musa::MUSACachingAllocator

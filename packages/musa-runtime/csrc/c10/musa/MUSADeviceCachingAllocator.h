@@ -32,9 +32,9 @@ namespace c10::musa::MUSACachingAllocator {
 // Current device: code that calls the SDK for this device (grow, release) sets the current device for that time. Nothing
 // else depends on the current device.
 //
-// While a stream of the process captures (see markCaptureBegin) no event is recorded or queried and no segment is freed:
-// the SDK forbids it, and the capture of another thread would be invalidated. Memory that waits for other streams waits
-// until then.
+// While a stream of the process captures (see markCaptureBegin) no event is recorded or queried and no release of
+// segments begins: the SDK forbids it, and the capture of another thread would be invalidated. Memory that waits for other
+// streams waits until then. A release that waits for its streams or frees delays no capture.
 class DeviceCachingAllocator {
  public:
   explicit DeviceCachingAllocator(DeviceIndex device);

@@ -20,14 +20,19 @@ void PendingFrees::add(Block* block, Lock& lock) {
   block->pending_events = uses.size();
   std::vector<musaEvent_t> events(uses.size(), nullptr);
   lock.unlock();
+  const char* call = nullptr; // not reported
   for (size_t i = 0; i < uses.size(); ++i) {
-    if (record_event(*between, uses[i], &events[i]) != musaSuccess) {
+    if (record_event(*between, uses[i].device_index(), uses[i].stream(), &events[i], &call) != musaSuccess) {
       C10_MUSA_CLEAR_ERROR();
+    }
+  }
+  between.reset();
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (events[i] == nullptr) {
       // Without an event, the stream itself is synchronized. If that fails too, the device is lost and no work runs on it.
       C10_MUSA_IGNORE_ERROR(relaxed([&] { return musaStreamSynchronize(uses[i].stream()); }));
     }
   }
-  between.reset();
   lock.lock();
   for (size_t i = 0; i < uses.size(); ++i) {
     if (events[i] != nullptr) {
@@ -43,9 +48,12 @@ void PendingFrees::add(Block* block, Lock& lock) {
 
 // Events of one stream finish in order, so the first unfinished one ends the loop over that stream.
 void PendingFrees::process(Wait wait, Lock& lock) {
-  const std::optional<BetweenCaptures> between = BetweenCaptures::enter();
+  std::optional<BetweenCaptures> between = BetweenCaptures::enter();
   if (!between) {
     return;
+  }
+  if (wait == Wait::Yes) {
+    between.reset(); // a wait could last until another thread has captured
   }
   std::vector<MUSAStream> streams;
   streams.reserve(events_.size());
@@ -64,7 +72,7 @@ void PendingFrees::process(Wait wait, Lock& lock) {
         events_.erase(queue);
       }
       lock.unlock();
-      const musaError_t error = poll_event(*between, pending.event, wait == Wait::Yes);
+      const musaError_t error = wait == Wait::Yes ? wait_for_event(pending.event) : poll_event(*between, pending.event);
       lock.lock();
       if (error != musaSuccess && !is_unloading(error)) {
         events_[stream].push_front(pending);

@@ -13,7 +13,7 @@ namespace c10::musa::MUSACachingAllocator {
 
 // Blocks that were freed while other streams (Block::stream_uses) may still use them. A block waits until an event on each
 // of these streams has finished. While a stream of the process captures, no event is recorded or queried; blocks that are
-// freed during a capture are deferred until it has ended.
+// freed during a capture are deferred until it has ended. A wait for an event delays no capture.
 //
 // Guarded by the mutex of the allocator, which each function below takes locked and returns locked. They unlock it for
 // calls of the SDK, since queued work that runs inside may free memory itself.

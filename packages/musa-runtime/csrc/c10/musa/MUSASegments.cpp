@@ -5,9 +5,11 @@
 #include <c10/musa/MUSAAllocatorEvents.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSACaptures.h>
+#include <c10/musa/MUSAStreamPool.h>
 
 #include <algorithm>
 #include <exception>
+#include <unordered_set>
 
 namespace c10::musa::MUSACachingAllocator {
 namespace {
@@ -133,6 +135,47 @@ std::vector<Block*> Segments::detach_if(Select select) {
   return segments;
 }
 
+// Work queued before the free may still use the memory: the cache relied on the order of the segment's stream, the SDK does
+// not. Returns musaErrorNotReady if a capture is in progress.
+musaError_t Segments::finish_work(const std::vector<Block*>& segments, const char** call) const {
+  std::unordered_set<musaStream_t> streams;
+  bool own = true;
+  for (const Block* block : segments) {
+    streams.insert(block->home->stream);
+    own = own && is_own_stream(block->home->stream, cache_.device);
+  }
+  std::vector<musaEvent_t> events;
+  musaError_t error = musaSuccess;
+  {
+    const auto between = BetweenCaptures::enter();
+    if (!between) {
+      return musaErrorNotReady;
+    }
+    if (!own) {
+      // The program may have destroyed its stream, so only the device can be synchronized. No interaction mode permits that
+      // during a capture, so captures of other threads wait for it.
+      const CurrentDevice current(cache_.device);
+      *call = current.error() == musaSuccess ? "musaDeviceSynchronize()" : "musaSetDevice(device)";
+      return current.error() == musaSuccess ? musaDeviceSynchronize() : current.error();
+    }
+    for (auto stream = streams.begin(); stream != streams.end() && error == musaSuccess; ++stream) {
+      musaEvent_t event = nullptr;
+      error = record_event(*between, cache_.device, *stream, &event, call);
+      if (error == musaSuccess) {
+        events.push_back(event);
+      }
+    }
+  }
+  for (const musaEvent_t event : events) {
+    if (error == musaSuccess) {
+      *call = "musaEventSynchronize(event)";
+      error = wait_for_event(event);
+    }
+    recycle_event(cache_.device, event);
+  }
+  return error;
+}
+
 void Segments::release(std::vector<Block*> segments, Lock& lock) {
   if (segments.empty()) {
     return;
@@ -143,23 +186,23 @@ void Segments::release(std::vector<Block*> segments, Lock& lock) {
     cache_.trace.segment_went(action, block->ptr, block->size, block->home->stream, block->home->pool.id);
   }
   size_t freed = 0;
+  const char* call = nullptr;
   lock.unlock();
-  musaError_t error = musaSuccess;
-  const char* call = "musaSetDevice(device)";
-  // No interaction mode permits musaDeviceSynchronize during a capture: the segments are kept until a later call.
-  if (const auto between = BetweenCaptures::enter()) {
+  musaError_t error = finish_work(segments, &call);
+  if (error == musaSuccess) {
+    // Frees may wait for the whole device, so they hold no BetweenCaptures.
+    const WaitPermit permit;
     const CurrentDevice current(cache_.device);
-    error = current.error();
-    if (error == musaSuccess) {
-      // Work queued before the free may still use the memory; the cache relied on stream order, the SDK does not.
-      call = "musaDeviceSynchronize()";
-      error = musaDeviceSynchronize();
-    }
+    call = "musaSetDevice(device)";
+    error = permit.granted() ? current.error() : musaErrorNotReady;
     while (error == musaSuccess && freed < segments.size()) {
       error = free_segment(*segments[freed], &call);
       // Also after a failure: whether the SDK still holds that memory is unknown, so it is never allocated again.
       ++freed;
     }
+  }
+  if (error == musaErrorNotReady) {
+    error = musaSuccess; // a capture is in progress
   }
   if (is_unloading(error)) {
     C10_MUSA_CLEAR_ERROR();
@@ -285,7 +328,7 @@ musaError_t Segments::free_segment(const Block& block, const char** call) {
     return musaSuccess;
   }
   *call = "musaFree(segment)";
-  return relaxed([&] { return musaFree(block.ptr); });
+  return musaFree(block.ptr);
 }
 
 void Segments::drop_unused_pools(Lock& lock) {

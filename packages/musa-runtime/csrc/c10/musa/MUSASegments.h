@@ -31,9 +31,9 @@ class Segments {
   }
 
   // The functions below release segments that are free as a whole, and free pages of expandable segments, except those of
-  // private pools that have a holder. If the device cannot be synchronized, the segments return to the cache; if freeing
+  // private pools that have a holder. If their streams cannot be synchronized, the segments return to the cache; if freeing
   // one fails, that one is lost and those after it return. Then the failure is raised. During a capture nothing is
-  // released.
+  // released; a release that has begun delays no capture of another thread.
   void release_all(Lock& lock);
   void release_pool(MempoolId_t id, Lock& lock);
   // Releases as little as makes room: the smallest segment that is large enough, otherwise the largest ones until their sum
@@ -53,7 +53,8 @@ class Segments {
   void reattach(Block* block);
   // Frees detached segments.
   void release(std::vector<Block*> segments, Lock& lock);
-  // Not under the mutex.
+  // Not under the mutex; free_segment() under a WaitPermit.
+  musaError_t finish_work(const std::vector<Block*>& segments, const char** call) const;
   static musaError_t free_segment(const Block& block, const char** call);
   static void give_to_source(const Block& block);
 

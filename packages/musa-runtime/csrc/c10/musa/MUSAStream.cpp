@@ -6,6 +6,7 @@
 #include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
+#include <c10/musa/MUSAStreamPool.h>
 
 #include <algorithm>
 #include <array>
@@ -22,7 +23,7 @@ constexpr int kMaxPriorities = 4;
 
 struct PoolStream {
   std::once_flag once;
-  musaStream_t handle = nullptr;
+  std::atomic<musaStream_t> handle{nullptr}; // set once
 };
 
 // Streams are created one by one at first use, so a process with only the default stream creates none.
@@ -91,11 +92,26 @@ musaStream_t MUSAStream::stream() const {
   PoolStream& slot = device_pool(device_index()).streams[row][index];
   std::call_once(slot.once, [&] {
     MUSAGuard guard(device_index());
-    C10_MUSA_CHECK(
-        musaStreamCreateWithPriority(&slot.handle, musaStreamNonBlocking, priorities().least - row));
+    musaStream_t created = nullptr;
+    C10_MUSA_CHECK(musaStreamCreateWithPriority(&created, musaStreamNonBlocking, priorities().least - row));
+    slot.handle.store(created, std::memory_order_release);
     device_pool(device_index()).side_streams.store(true);
   });
-  return slot.handle;
+  return slot.handle.load(std::memory_order_acquire);
+}
+
+bool is_own_stream(musaStream_t stream, DeviceIndex device) noexcept {
+  if (stream == nullptr) {
+    return true;
+  }
+  for (const auto& row : device_pool(device).streams) {
+    for (const PoolStream& slot : row) {
+      if (slot.handle.load(std::memory_order_acquire) == stream) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 bool MUSAStream::query() const {
