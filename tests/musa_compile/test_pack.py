@@ -7,6 +7,7 @@ device and appear in profiles.
 
 from __future__ import annotations
 
+import ctypes
 import json
 
 import pytest
@@ -199,6 +200,36 @@ def test_wrong_arguments_of_an_allocation_are_a_type_error(musa, arguments):
 
     with pytest.raises(TypeError, match="empty_strided: expected"):
         empty_strided_musa(*arguments)
+
+
+def allocation(index):
+    from musa_compile.kernels import empty_strided_musa
+
+    return empty_strided_musa((2,), (1,), torch.float32, index)
+
+
+def kernel_of(index):
+    from musa_compile import _C
+
+    return _C.Kernel(print, None, "name", index)
+
+
+@pytest.mark.parametrize("index", [256, -257, 1 << 30])
+@pytest.mark.parametrize("call", [allocation, kernel_of])
+def test_an_index_that_would_be_narrowed_to_another_device_is_refused(musa, call, index):
+    with pytest.raises(RuntimeError, match=f"Invalid device musa:{index}"):
+        call(index)
+
+
+@pytest.mark.parametrize("index", [256, -257, 1 << 30])
+def test_a_compiled_model_cannot_choose_a_narrowed_device(musa, index):
+    from musa_compile import installed
+
+    library = installed.load_library()
+    chosen, pointer = musa.current_device(), ctypes.c_void_p()
+    assert library.aoti_torch_musa_set_device(ctypes.c_int32(index)) != 0
+    assert library.aoti_torch_musa_malloc(ctypes.byref(pointer), ctypes.c_size_t(64), ctypes.c_int32(index)) != 0
+    assert (pointer.value, musa.current_device()) == (None, chosen)
 
 
 def test_an_allocation_has_the_requested_size_and_strides(two_devices):

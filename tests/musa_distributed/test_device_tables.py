@@ -154,6 +154,19 @@ def test_gloo_as_the_default_group_of_a_bound_process():
     assert run_code(BOUND + code) == "[1.0, 1.0]\n"
 
 
+@pytest.mark.parametrize("index", [256, 1 << 32])
+def test_a_barrier_on_a_device_that_does_not_exist_names_it(index):
+    code = f"""
+    start("mccl")
+    try:
+        dist.barrier(device_ids=[{index}])
+    except RuntimeError as error:
+        print(str(error).splitlines()[0])
+    dist.destroy_process_group()
+    """
+    assert f"Invalid device musa:{index}" in run_code(BOUND + dedent(code))
+
+
 FAKE = """
 import torch, torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh

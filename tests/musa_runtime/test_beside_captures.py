@@ -345,9 +345,13 @@ def run_beside(works, captures):
 
     with ThreadPoolExecutor(len(works)) as pool:
         running = [pool.submit(repeat, work) for work in works]
+        ready.wait()
         try:
-            ready.wait()
             captures(failed)
+        except RuntimeError:
+            # The work that broke the capture raises the cause.
+            if not failed.wait(1):
+                raise
         finally:
             done.set()
         return [each.result() for each in running]

@@ -2,8 +2,8 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/Context.h>
 #include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSADeviceArgument.h>
 #include <c10/musa/MUSAException.h>
-#include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
@@ -17,7 +17,7 @@ AOTITorchError aoti_torch_musa_begin_host_kernel(int32_t device, int64_t* start)
         !c10::musa::capturing(),
         "A kernel of a C++ wrapper of torch.compile cannot be captured into a MUSAGraph: it is called from C++, where no graph "
         "records it.\nFix: compile the function without config.cpp_wrapper, or call it outside of the capture");
-    const c10::musa::MUSAStream stream = c10::musa::getCurrentMUSAStream(static_cast<c10::DeviceIndex>(device));
+    const c10::musa::MUSAStream stream = c10::musa::getCurrentMUSAStream(c10::musa::to_device_index(device));
     if (!stream.query()) [[unlikely]] {
       stream.synchronize();
     }
@@ -32,7 +32,7 @@ AOTITorchError aoti_torch_musa_end_host_kernel(int64_t start, const char* name, 
 
 AOTITorchError aoti_torch_musa_malloc(void** pointer, size_t bytes, int32_t device) {
   AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
-    const c10::musa::MUSAGuard guard(static_cast<c10::DeviceIndex>(device));
+    const c10::musa::MUSAGuard guard(c10::musa::to_device_index(device));
     *pointer = c10::musa::MUSACachingAllocator::raw_alloc(bytes);
   });
 }
@@ -60,7 +60,7 @@ AOTITorchError aoti_torch_musa_current_device(int32_t* device) {
 }
 
 AOTITorchError aoti_torch_musa_set_device(int32_t device) {
-  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({ c10::musa::set_device(static_cast<c10::DeviceIndex>(device)); });
+  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({ c10::musa::set_device(c10::musa::to_device_index(device)); });
 }
 
 AOTITorchError aoti_torch_musa_event_create(void** event) {

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/musa/EmptyTensor.h>
+#include <c10/musa/MUSADeviceArgument.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAStream.h>
@@ -65,7 +66,7 @@ PyObject* empty_strided(PyObject*, PyObject* const* arguments, Py_ssize_t count)
   }
   const auto dtype = reinterpret_cast<THPDtype*>(arguments[2])->scalar_type;
   // Not through the dispatcher, like torch's function for generated code on the CPU.
-  return THPVariable_Wrap(at::detail::empty_strided_musa(size, stride, dtype, static_cast<c10::DeviceIndex>(index)));
+  return THPVariable_Wrap(at::detail::empty_strided_musa(size, stride, dtype, c10::musa::to_device_index(index)));
   END_HANDLE_TH_ERRORS
 }
 
@@ -161,6 +162,7 @@ struct Kernel {
 };
 
 PyObject* kernel_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+  HANDLE_TH_ERRORS
   static const char* names[] = {"function", "record", "name", "device", nullptr};
   PyObject *function = nullptr, *record = nullptr, *name = nullptr;
   int device = 0;
@@ -168,6 +170,7 @@ PyObject* kernel_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
           arguments, keywords, "OOUi", const_cast<char**>(names), &function, &record, &name, &device) == 0) {
     return nullptr;
   }
+  const c10::DeviceIndex index = c10::musa::to_device_index(device);
   auto* kernel = reinterpret_cast<Kernel*>(type->tp_alloc(type, 0));
   if (kernel != nullptr) {
     Py_INCREF(function);
@@ -176,9 +179,10 @@ PyObject* kernel_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
     kernel->function = function;
     kernel->record = record;
     kernel->name = name;
-    kernel->device = device;
+    kernel->device = index;
   }
   return reinterpret_cast<PyObject*>(kernel);
+  END_HANDLE_TH_ERRORS
 }
 
 void kernel_free(PyObject* self) {

@@ -2,13 +2,14 @@
 // Copyright (c) torch_musa contributors
 // Runs ahead-of-time compiled models for musa; created by torch's package loader for device "musa".
 #include <ATen/Context.h>
-#include <c10/musa/MUSAFunctions.h>
+#include <c10/musa/MUSADeviceArgument.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
+#include <charconv>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +59,21 @@ class MusaModelRunner : public AOTIModelContainerRunner {
   c10::DeviceIndex device_;
 };
 
+// Returns the index in "musa:<index>", and the current device for "musa".
+c10::DeviceIndex device_of(const std::string& text) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) {
+    return c10::musa::current_device();
+  }
+  const char* const end = text.data() + text.size();
+  int64_t index = 0;
+  const auto [last, error] = std::from_chars(text.data() + colon + 1, end, index);
+  TORCH_CHECK(
+      error == std::errc() && last == end, "Invalid device '", text, "' for a compiled model.\n",
+      "Fix: use 'musa' or 'musa:<index>', with an index below torch.musa.device_count()");
+  return c10::musa::to_device_index(index);
+}
+
 std::unique_ptr<AOTIModelContainerRunner> create_runner(
     const std::string& library,
     size_t models,
@@ -70,10 +86,7 @@ std::unique_ptr<AOTIModelContainerRunner> create_runner(
       "The package contains a model compiled for musa devices whose memory the host can address: its kernels are C++ "
       "on the host. The host cannot address this device's memory.\n"
       "Fix: run the exported program instead: torch.export.load(...).module(), or TorchScript in a C++ program");
-  const auto colon = device_string.find(':');
-  const auto device = colon == std::string::npos
-      ? c10::musa::current_device()
-      : static_cast<c10::DeviceIndex>(std::stoi(device_string.substr(colon + 1)));
+  const c10::DeviceIndex device = device_of(device_string);
   // The container selects its device without restoring the previous one.
   const c10::musa::MUSAGuard guard(device);
   return std::make_unique<MusaModelRunner>(library, models, device, kernels, single_threaded);

@@ -2,8 +2,8 @@
 // Copyright (c) torch_musa contributors
 // The collectives that MCCL provides itself.
 #include <ATen/ops/zeros.h>
+#include <c10/musa/MUSADeviceArgument.h>
 #include <c10/musa/MUSADeviceChoice.h>
-#include <c10/musa/MUSAFunctions.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -90,7 +90,7 @@ c10::Device device_of_barrier(
     return *options.device;
   }
   if (!options.device_ids.empty()) {
-    return {c10::kPrivateUse1, static_cast<c10::DeviceIndex>(options.device_ids.front())};
+    return {c10::kPrivateUse1, c10::musa::to_device_index(options.device_ids.front())};
   }
   if (bound.has_value() || used.has_value()) {
     return bound.has_value() ? *bound : *used;

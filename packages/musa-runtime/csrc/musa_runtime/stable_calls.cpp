@@ -4,6 +4,7 @@
 #include <musa_runtime/stable_kernel.h>
 
 #include <ATen/ops/empty.h>
+#include <c10/musa/MUSADeviceArgument.h>
 #include <c10/musa/MUSAStream.h>
 #include <c10/util/FunctionRef.h>
 #include <torch/csrc/inductor/aoti_torch/utils.h>
@@ -50,7 +51,7 @@ extern "C" {
 
 const char* musa_stable_current_stream(int32_t device_index, void** stream) {
   return musa_runtime::message_of([&] {
-    *stream = c10::musa::getCurrentMUSAStream(static_cast<c10::DeviceIndex>(device_index)).stream();
+    *stream = c10::musa::getCurrentMUSAStream(c10::musa::to_device_index(device_index)).stream();
   });
 }
 

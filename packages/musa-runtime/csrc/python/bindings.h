@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-#include <c10/musa/MUSAFunctions.h>
+#include <c10/musa/MUSADeviceArgument.h>
 
 #include <pybind11/pybind11.h>
 
@@ -39,11 +39,10 @@ struct pybind11::detail::type_caster<musa_runtime::python::DeviceArgument> {
     }
     int overflow = 0;
     const long long wide = PyLong_AsLongLongAndOverflow(source.ptr(), &overflow);
-    value.index = static_cast<c10::DeviceIndex>(wide);
-    TORCH_CHECK(
-        overflow == 0 && value.index == wide, "Invalid device musa:", std::string(str(source)), ": this process sees ",
-        static_cast<int>(c10::musa::device_count()), " musa device(s), numbered from 0.\n",
-        "Fix: use an index below torch.musa.device_count().");
+    if (overflow != 0) {
+      c10::musa::fail_device_argument(std::string(str(source)));
+    }
+    value.index = c10::musa::to_device_index(wide);
     return true;
   }
 };

@@ -6,8 +6,8 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/musa/MUSAEvent.h>
 #include <ATen/musa/PinnedMemoryAllocator.h>
-#include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSADeferredError.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAPeerAccess.h>
 
@@ -129,8 +129,9 @@ void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
                                   host.storage().data_ptr().get_context(),
                                   stream.unwrap());
     // With an NVIDIA GPU, torch pins memory with torch.cuda's allocator. It does not track this stream, so the host waits
-    // for the copy.
-    if (!recorded && at::globalContext().hasCUDA() && !c10::musa::capture_in_progress()) {
+    // for the copy, also beside a capture of another stream. A captured copy runs later.
+    if (!recorded && at::globalContext().hasCUDA() && !c10::musa::capturing()) {
+      const c10::musa::MUSAStreamCaptureModeGuard relaxed;
       stream.synchronize();
     }
   }
