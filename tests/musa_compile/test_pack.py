@@ -228,7 +228,8 @@ def test_a_compiled_model_cannot_choose_a_narrowed_device(musa, index):
     library = installed.load_library()
     chosen, pointer = musa.current_device(), ctypes.c_void_p()
     assert library.aoti_torch_musa_set_device(ctypes.c_int32(index)) != 0
-    assert library.aoti_torch_musa_malloc(ctypes.byref(pointer), ctypes.c_size_t(64), ctypes.c_int32(index)) != 0
+    memory = (ctypes.byref(pointer), ctypes.c_size_t(64), ctypes.c_int32(index))
+    assert library.aoti_torch_musa_malloc(*memory) != 0
     assert (pointer.value, musa.current_device()) == (None, chosen)
 
 
