@@ -55,7 +55,7 @@ def defined(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tenso
     return (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5 + mask).softmax(-1) @ v
 
 
-# The CPU's kernels of these operators read, or write, tensors with the channels last as if they were contiguous.
+# The CPU's kernels of these operators take tensors with the channels last for contiguous ones.
 
 
 def image(seed: int, *, channels_last: bool = True) -> torch.Tensor:

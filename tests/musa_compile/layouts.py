@@ -16,7 +16,7 @@ from torch._subclasses import FakeTensorMode
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
-# Of each operator, evenly spaced: the first ones of many operators have no dimension or no element.
+# The most samples of an operator, evenly spaced: the first ones of many have no dimension or no element.
 SAMPLES = 12
 # Operators on tensors that are not strided, operators that resize an argument (so that a second call gets
 # another one), and kernels that NVIDIA's compiler generates at run time.

@@ -13,7 +13,7 @@ from torch_musa import extras
 pytestmark = pytest.mark.once
 
 CORE = {"torch-musa", "musa-runtime", "musa-emulator"}
-# What the demo installs, the core alone, and an installation whose packs serve the calls.
+# The demo's packages, and the core alone.
 MISSING = {
     "without ported": {"musa-ops-ported"},
     "core": set(FAMILY) - CORE,

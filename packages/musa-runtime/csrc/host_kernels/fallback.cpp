@@ -60,7 +60,7 @@ PackAdvice& pack_advice() {
   return instance;
 }
 
-// What an error says about an operator that no installed pack serves.
+// The last part of an error of an operator that no installed pack serves.
 std::string fix_by_pack(const std::string& op, const char* otherwise) {
   const std::string advice = pack_advice() ? pack_advice()(op) : "";
   return advice.empty() ? std::string("Fix: ") + otherwise : advice;

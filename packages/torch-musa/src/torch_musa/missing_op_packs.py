@@ -26,10 +26,12 @@ def advice(op: str) -> str:
         from musa_runtime.installation import command
 
         verb = "is" if len(missing) == 1 else "are"
-        return f"{' and '.join(missing)}, which may serve it, {verb} not installed.\nFix: {command(*missing)}"
+        names = " and ".join(missing)
+        return f"{names}, which may serve it, {verb} not installed.\nFix: {command(*missing)}"
     if disabled := [pack for pack in packs if entry_points.is_disabled(pack)]:
+        names = " and ".join(map(repr, disabled))
         return (
-            f"TORCH_MUSA_DISABLE_PACKS switches off {' and '.join(map(repr, disabled))}, which may serve it.\n"
+            f"TORCH_MUSA_DISABLE_PACKS switches off {names}, which may serve it.\n"
             "Fix: remove it from that variable"
         )
     return ""
