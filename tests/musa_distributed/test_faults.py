@@ -55,7 +55,7 @@ def run(code: str, folder: Path, ranks: int = 2, settings=None, **shared: str) -
         JOIN + code,
         ranks,
         settings,
-        kept=("MUSA_EMULATOR_MODE",),
+        kept=("MUSA_EMULATOR_MODE", "MUSA_EMULATOR_MEMORY"),
         MEETING=str(folder / "meeting"),
         TORCH_FR_DUMP_TEMP_FILE=str(folder / "record" / "rank"),
         **{"TORCH_MCCL_WAIT_TIMEOUT_DUMP_MILSEC": str(1000 * PATIENCE), **shared},

@@ -185,8 +185,21 @@ assert not [name for name in names if name.startswith("mccl_watch")], names
         ("torch.musa.set_device(size - 1 - rank)", "", "size - 1 - rank"),
         ("", "torch.musa.set_device(size - 1 - rank)", "size - 1 - rank"),
         ("", "dist.all_reduce(torch.ones(1, device=f'musa:{(rank + 1) % size}'))", "(rank + 1) % size"),
+        ("", "with torch.musa.stream(torch.musa.Stream(f'musa:{rank}')): pass", "rank"),
+        (
+            "",
+            "with torch.musa.ops.prefer('aten::neg', 'host-copy'): -torch.ones(1, device=f'musa:{rank}')",
+            "rank",
+        ),
     ],
-    ids=["none chosen", "chosen before the group", "chosen after", "used before"],
+    ids=[
+        "none chosen",
+        "chosen before the group",
+        "chosen after",
+        "used before",
+        "stream of another device",
+        "host kernel on another device",
+    ],
 )
 def test_a_barrier_runs_on_the_device_of_the_rank(tmp_path, before, after, device):
     """Else its communicator would be another one than that of the calls on this device."""

@@ -20,7 +20,7 @@ def run_ranks(
         "from tests.musa_emulator_mccl.binding import *\n" + textwrap.dedent(code),
         ranks,
         settings,
-        kept=("MUSA_EMULATOR_MODE",),
+        kept=("MUSA_EMULATOR_MODE", "MUSA_EMULATOR_MEMORY"),
         TORCH_DEVICE_BACKEND_AUTOLOAD="0",
         # A run must not read the id of an earlier run.
         MCCL_TEST_FOLDER=tempfile.mkdtemp(dir=folder),

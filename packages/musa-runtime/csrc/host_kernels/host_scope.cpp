@@ -217,8 +217,7 @@ void HostScope::enter() {
   if (index_ < 0) {
     index_ = current;
   } else if (C10_UNLIKELY(current != index_)) {
-    c10::musa::set_device(index_);
-    restore_device_ = current;
+    restore_device_ = c10::musa::ExchangeDevice(index_); // not set_device(), which records a choice of the program
   }
   redirected_before_ = cpu_allocations == CpuMemory::Device;
   entered_ = true;

@@ -151,7 +151,8 @@ void bind_stream(py::module_& m) {
         MUSAStream::unpack3(id, device, c10::DeviceType::PrivateUse1);
     // In this order: setting the stream cannot fail, so a context manager that leaves a failed region still restores it.
     c10::musa::setCurrentMUSAStream(stream);
-    c10::musa::set_device(stream.device_index());
+    // Not set_device(), which records a choice of the program: a context manager restores the device with this call.
+    (void)c10::musa::ExchangeDevice(stream.device_index());
   });
   m.def("stream_priority", [](int64_t id, DeviceArgument device) {
     return MUSAStream::unpack3(id, device, c10::DeviceType::PrivateUse1).priority();

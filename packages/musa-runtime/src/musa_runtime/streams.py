@@ -201,8 +201,7 @@ def _set_stream_by_id(stream_id: int, device_index: int, device_type: int) -> No
     # dynamo calls this name with these arguments when it restores a stream inside a compiled function.
     lazy_init()
     native = extension()
-    if native.current_device() != device_index:
-        native.set_device(device_index)
+    native.exchange_device(device_index)
     native.set_stream(stream_id, device_index)
 
 
