@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from .comparison import FarApart, outcome_of, require_nearer, require_same
+from .float_statistics import with_float_statistics
 from .operators import OPS, RANDOM, UNINITIALISED
 from .places import has_equal_elements, settled
 from .tolerances import Tolerance, tolerance_of
@@ -149,7 +150,9 @@ class Pair:
             raise AssertionError(f"the reference in {reference} raised") from expected.error
         narrowed = _rounded(expected.value, on_device, reference, self.dtype)
         if settle:
-            on_device = settled(self.op, (sample.input, sample.args, sample.kwargs), narrowed, on_device)
+            arguments = (sample.input, sample.args, sample.kwargs)
+            narrowed = with_float_statistics(self.op, arguments, narrowed, device)
+            on_device = settled(self.op, arguments, narrowed, on_device)
         if in_steps and reference is not self.dtype:
             tolerance = _of_rounded_steps(narrowed, self.dtype, tolerance)
         try:

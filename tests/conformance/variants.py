@@ -20,6 +20,7 @@ from .comparison import (
     require_same,
     require_same_outcome,
 )
+from .float_statistics import with_float_statistics
 from .places import settled
 from .tolerances import DEFAULT, Tolerance
 from .transfer import tensors_in, to_device
@@ -67,6 +68,9 @@ def forward(
             actual = outcome_of(lambda: _call(op, on_device))
     else:
         actual = outcome_of(lambda: _call(op, on_device))
+    if expected.error is None:
+        arguments = (sample.input, sample.args, sample.kwargs)
+        expected.value = with_float_statistics(op, arguments, expected.value, device)
     if values and expected.error is None and actual.error is None:
         actual.value = settled(op, on_cpu, expected.value, actual.value)
     try:

@@ -34,14 +34,14 @@ Operand dense_in(const Optional& tensor, at::ScalarType dtype) {
   return given(tensor) ? contiguous(in_dtype(*tensor, dtype)) : Operand(Tensor());
 }
 
-// muDNN stores the statistics of 16-bit inputs in FLOAT.
+// muDNN stores the statistics of 16-bit inputs in FLOAT. Except for group norm, they are saved so, as by torch.cuda.
 at::ScalarType statistics_dtype(const Tensor& input) {
   return input.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// Returns the dtype of weight, bias and running statistics: the input's dtype or, for 16-bit inputs, FLOAT. Saved
-// statistics and gradients have this dtype too. Returns Undefined for other mixtures, which torch's CPU kernels do not
-// support either.
+// Returns the dtype of weight, bias and running statistics: the input's dtype or, for 16-bit inputs, FLOAT. The
+// gradients of weight and bias have this dtype too. Returns Undefined for other mixtures, which torch's CPU kernels do
+// not support either.
 at::ScalarType parameter_dtype(const Tensor& input, std::initializer_list<const Optional*> parameters) {
   const at::ScalarType own = input.scalar_type();
   at::ScalarType result = at::ScalarType::Undefined;
@@ -177,7 +177,7 @@ Three batch_norm(
     const Tensor& input, const Optional& weight, const Optional& bias, const Optional& running_mean,
     const Optional& running_var, bool training, double momentum, double eps) {
   const at::MemoryFormat format = channels_format(input);
-  const at::ScalarType dtype = parameter_dtype(input, {&weight, &bias, &running_mean, &running_var});
+  const at::ScalarType dtype = statistics_dtype(input);
   const int64_t saved = training ? input.size(1) : 0;
   Three results{
       at::empty_like(input, format), empty_in(input, {saved}, dtype), empty_in(input, {saved}, dtype)};
@@ -224,7 +224,7 @@ bool batch_norm_out_served(
   if (!batch_norm_served(input, weight, bias, running_mean, running_var, training, momentum, eps)) {
     return false;
   }
-  const at::ScalarType dtype = parameter_dtype(input, {&weight, &bias, &running_mean, &running_var});
+  const at::ScalarType dtype = statistics_dtype(input);
   return writable(out) && out.scalar_type() == input.scalar_type() && out.device() == input.device() &&
       writable(save_mean) && save_mean.scalar_type() == dtype && save_mean.device() == input.device() &&
       writable(save_invstd) && save_invstd.scalar_type() == dtype && save_invstd.device() == input.device();
@@ -334,7 +334,7 @@ Three batch_norm_backward(
   const Optional& center = train ? save_mean : running_mean;
   const Optional& spread = train ? save_invstd : running_var;
   const at::MemoryFormat format = channels_format(input);
-  const at::ScalarType outer = parameter_dtype(input, {&weight, &center, &spread});
+  const at::ScalarType outer = parameter_dtype(input, {&weight});
   const at::ScalarType dtype = statistics_dtype(input);
   const Operand in = contiguous(input, format);
   const Operand gradient = contiguous(grad_out, format);
@@ -377,7 +377,8 @@ bool batch_norm_backward_served(
   const Optional& spread = train ? save_invstd : running_var;
   return serves_epsilon(eps) && given(center) && given(spread) && serves<float_types>(grad_out, input, weight, center, spread) &&
       input.dim() >= 2 && grad_out.sizes() == input.sizes() && grad_out.scalar_type() == input.scalar_type() &&
-      all_of_size(input.size(1), {&weight, &center, &spread}) && fits_parameters(input, {&weight, &center, &spread});
+      all_of_size(input.size(1), {&weight, &center, &spread}) && fits_parameters(input, {&weight}) &&
+      fits_parameters(input, {&center, &spread});
 }
 
 Three batch_norm_backward_with_reserve(
@@ -436,27 +437,23 @@ Three layer_norm(
   const Operand in = contiguous(input);
   const Operand scale = contiguous_or_none(weight);
   const Operand shift = contiguous_or_none(bias);
-  const at::ScalarType saved = parameter_dtype(input, {&weight, &bias});
+  const at::ScalarType saved = statistics_dtype(input);
   const at::DimVector rows = shape_of_rows(input, normalized_shape);
   Three results{
       new_empty(in, in->sizes()), empty_in(input, rows, saved), empty_in(input, rows, saved)};
   const auto& [out, mean, rstd] = results;
-  const Written means(mean, statistics_dtype(input));
-  const Written deviations(rstd, statistics_dtype(input));
   dnn::LayerNorm op;
   set_axes(op, in, normalized_shape);
   check(op.SetEpsilon(eps), "LayerNorm::SetEpsilon");
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  dnn::Tensor described_mean = means.described();
-  dnn::Tensor described_rstd = deviations.described();
+  dnn::Tensor described_mean = describe(mean);
+  dnn::Tensor described_rstd = describe(rstd);
   check(
       op.Run(
           on.handle(), result, described_mean, described_rstd, operand(in), operand(scale), operand(shift),
           on.workspace()),
       "LayerNorm::Run", {&out, &input});
-  means.finish();
-  deviations.finish();
   return results;
 }
 

@@ -67,6 +67,21 @@ COMPOSITE_BY_DEVICE_NAME = {"mode.values"}
 # NotImplementedError, so the call could not be passed on. Without a wrapper a pack or the boxed kernel serves
 # them.
 REFUSES_DTYPES_OTHERWISE = {"nansum", "nansum.out"}
+# Their CPU kernels would keep the statistics of some calls in 16 bits: csrc/ops/Normalization.h.
+KEEPS_STATISTICS = {
+    "_batch_norm_with_update",
+    "_batch_norm_with_update.out",
+    "_native_batch_norm_legit",
+    "_native_batch_norm_legit.no_stats",
+    "_native_batch_norm_legit.no_stats_out",
+    "_native_batch_norm_legit.out",
+    "batch_norm_backward",
+    "native_batch_norm",
+    "native_batch_norm.out",
+    "native_batch_norm_backward",
+    "native_layer_norm",
+    "native_layer_norm_backward",
+}
 # Each tensor of a list is copied between its own devices. A tensor of scalars must be in host memory, which
 # torch's kernel checks.
 LEFT_TO_COMPOSITE = {
@@ -267,7 +282,9 @@ def shard_text(wrappers: list[Wrapper], version: str) -> str:
     rows = []
     for wrapper in wrappers:
         identifier = wrapper.function.func.name.unambiguous_name()
-        rows.append(f'    native_op("aten::{wrapper.name}", &{identifier}),')
+        unless = f", &Unless<&statistics_in_16_bits::{identifier}>::served"
+        predicate = unless if wrapper.name in KEEPS_STATISTICS else ""
+        rows.append(f'    native_op("aten::{wrapper.name}", &{identifier}{predicate}),')
     return HEADER.format(
         version=version,
         includes="\n".join(sorted({wrapper.header for wrapper in wrappers})),

@@ -231,11 +231,6 @@ at::DimVector shape_of_statistics(const at::Tensor& input, at::IntArrayRef norma
   return shape;
 }
 
-// As on the CPU, statistics have the dtype of weight and bias.
-at::ScalarType dtype_of_statistics(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
-  return weight.defined() ? weight.scalar_type() : bias.defined() ? bias.scalar_type() : input.scalar_type();
-}
-
 void check_parameters(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
   const auto real = at::toOpMathType(input.scalar_type());
   for (const at::Tensor& parameter : {weight, bias}) {
@@ -268,8 +263,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> native_layer_norm(
   MUSA_DISPATCH(input.scalar_type(), "layer_norm", (MUSA_FLOATING), {
     forward<scalar_t, /*centered=*/true>(rows, x, w, b, eps, out, mean, rstd);
   });
-  const auto kept = dtype_of_statistics(input, scale, shift);
-  return {out, mean.to(kept), rstd.to(kept)};
+  return {out, mean, rstd};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> native_layer_norm_backward(

@@ -27,16 +27,6 @@ at::Tensor per_channel(const at::Tensor& input) {
   return at::empty({input.size(1)}, input.options().dtype(real_of(input)));
 }
 
-// As on the CPU, saved statistics have the dtype of weight, bias and running statistics.
-at::ScalarType dtype_to_save(const at::Tensor& input, at::ArrayRef<at::Tensor> parameters) {
-  for (const at::Tensor& parameter : parameters) {
-    if (parameter.defined()) {
-      return parameter.scalar_type();
-    }
-  }
-  return input.scalar_type();
-}
-
 void check_channels(const at::Tensor& input, at::ArrayRef<at::Tensor> parameters) {
   TORCH_CHECK(input.dim() >= 2, "expected at least 2D input (got ", input.dim(), "D input)");
   for (const at::Tensor& parameter : parameters) {
@@ -343,21 +333,20 @@ Triple batch_norm_into(
     const at::Tensor& output, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
     const at::Tensor& running_mean, const at::Tensor& running_var, bool training, double momentum, double eps) {
   check_channels(input, {weight, bias, running_mean, running_var});
-  const auto kept = dtype_to_save(input, {weight, bias, running_mean, running_var});
   if (!training) {
     TORCH_CHECK(
         running_mean.defined() && running_var.defined(),
         "running_mean and running_var must be defined in evaluation mode");
     const at::Tensor invstd = inverse_deviation(running_var.to(real_of(input)), eps);
     normalize_into(input, running_mean, invstd, weight, bias, output);
-    const at::Tensor none = at::empty({0}, input.options().dtype(kept));
+    const at::Tensor none = at::empty({0}, input.options().dtype(real_of(input)));
     return {output, none, none.clone()};
   }
   const Statistics statistics(input);
   update_running(input, statistics, running_mean, running_var, momentum);
   const at::Tensor invstd = inverse_deviation(statistics.variance, eps);
   normalize_into(input, statistics.mean, invstd, weight, bias, output);
-  return {output, statistics.mean.to(kept), invstd.to(kept)};
+  return {output, statistics.mean, invstd};
 }
 
 Triple batch_norm(
@@ -504,7 +493,8 @@ std::tuple<at::Tensor, at::Tensor> batch_norm_update_stats(
   check_channels(input, {mean, variance});
   const Statistics statistics(input);
   update_running(input, statistics, mean, variance, momentum);
-  const auto kept = dtype_to_save(input, {mean, variance});
+  // As on the CPU, the results have the dtype of the running statistics.
+  const auto kept = (mean.defined() ? mean : variance.defined() ? variance : input).scalar_type();
   return {statistics.mean.to(kept), statistics.variance.to(kept)};
 }
 

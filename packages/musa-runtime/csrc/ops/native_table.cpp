@@ -23,7 +23,7 @@ bool register_native_ops(const NativeOp* table, std::atomic<uint64_t>* calls, si
     const bool writes_first = std::find(std::begin(kWriteFirst), std::end(kWriteFirst), std::string_view(op.name)) !=
         std::end(kWriteFirst);
     auto candidate = std::make_unique<Candidate>(
-        op.name, "host", op.type, op.kernel, /*served=*/nullptr, /*conditional=*/!writes_first,
+        op.name, "host", op.type, op.kernel, op.served, /*conditional=*/!writes_first,
         /*needs_host_addressable=*/true);
     candidate->calls = &calls[i];
     candidates.push_back(std::move(candidate));

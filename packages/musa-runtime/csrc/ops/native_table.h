@@ -7,6 +7,7 @@
 #include <host_kernels/capture/captured_call.h>
 #include <host_kernels/host_scope.h>
 #include <musa_runtime/op_pack.h>
+#include <ops/Normalization.h>
 
 #include <atomic>
 #include <initializer_list>
@@ -41,7 +42,8 @@ struct NativeKernel<Return(Args...)> final : c10::OperatorKernel {
   Return operator()(Args... args) {
     const detail::ChainLink& link = *current.load(std::memory_order_acquire);
     const auto kernel = reinterpret_cast<Function>(link.kernel);
-    if (C10_UNLIKELY(kernel == nullptr)) {
+    const auto served = reinterpret_cast<bool (*)(Args...)>(link.served);
+    if (C10_UNLIKELY(kernel == nullptr || (served != nullptr && !served(args...)))) {
       return call(link, link.next, std::forward<Args>(args)...);
     }
     const bool recorded = capturing();
@@ -69,6 +71,7 @@ struct NativeOp {
   const char* name;
   const detail::KernelType* type;
   void (*kernel)();
+  void (*served)(); // nullptr for kernels without a predicate
 };
 
 // Without signature and schema: the kernels are generated from the operators of the torch that they are compiled with.
@@ -78,7 +81,23 @@ inline constexpr detail::KernelType native_type{
 
 template <typename Signature>
 NativeOp native_op(const char* name, Signature* kernel) {
-  return {name, &native_type<Signature>, reinterpret_cast<void (*)()>(kernel)};
+  return {name, &native_type<Signature>, reinterpret_cast<void (*)()>(kernel), nullptr};
+}
+
+// The predicate of a kernel that declines the calls for which `declined` returns true.
+template <auto declined>
+struct Unless;
+template <typename... Args, bool (*declined)(Args...)>
+struct Unless<declined> {
+  static bool served(Args... args) {
+    return !declined(std::forward<Args>(args)...);
+  }
+};
+
+template <typename Signature, typename Predicate>
+NativeOp native_op(const char* name, Signature* kernel, Predicate* served) {
+  static_assert(detail::takes_the_same_arguments<Signature, Predicate>);
+  return {name, &native_type<Signature>, reinterpret_cast<void (*)()>(kernel), reinterpret_cast<void (*)()>(served)};
 }
 
 // Declares a table's kernels as candidates of the provider "host"; calls[i] counts table[i].
