@@ -62,6 +62,11 @@ _COMPOSED = {"nansum": _sum_of_numbers, "nanmean": _mean_of_numbers}
 # A step of the gradient's formula is too large for the dtype though the gradient is not, as on CUDA.
 _OVERFLOWS = frozenset(("logaddexp", "pow", "polygamma"))
 
+# The absolute error of gradients of 16-bit inputs. torch's CPU kernel computes (x - mean) * rstd in float32 as
+# x * rstd - mean * rstd, which should be 0 for rows of one element. Its products of 16-bit statistics are exact;
+# those of float32 statistics are rounded, and rstd is up to 1 / sqrt(1e-5).
+_CANCELLED = {"nn.functional.layer_norm": 1e-4}
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -118,6 +123,8 @@ class Pair:
     def judge_gradient(self, sample: Any, device: str) -> None:
         """Raise Mismatch unless the gradients for one fixed cotangent are those of the reference."""
         tolerance = tolerance_of(self.op, self.dtype, gradients=True)
+        if self.dtype in _HALVES:
+            tolerance = replace(tolerance, atol=max(tolerance.atol, _CANCELLED.get(self.name, 0.0)))
         cpu = _backward_dtypes_of_cpu(self.op)
         values = (
             self.name not in RANDOM
