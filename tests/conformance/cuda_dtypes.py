@@ -62,8 +62,8 @@ _COMPOSED = {"nansum": _sum_of_numbers, "nanmean": _mean_of_numbers}
 # A step of the gradient's formula is too large for the dtype though the gradient is not, as on CUDA.
 _OVERFLOWS = frozenset(("logaddexp", "pow", "polygamma"))
 
-# The absolute error of gradients of 16-bit inputs. torch's CPU kernel computes (x - mean) * rstd in float32 as
-# x * rstd - mean * rstd, which should be 0 for rows of one element. Its products of 16-bit statistics are exact;
+# The absolute error of gradients of 16-bit inputs. torch's CPU kernel computes (x - mean) * rstd as
+# x * rstd - mean * rstd, which should be 0 for rows of one element. Products of 16-bit statistics are exact,
 # those of float32 statistics are rounded, and rstd is up to 1 / sqrt(1e-5).
 _CANCELLED = {"nn.functional.layer_norm": 1e-4}
 

@@ -45,8 +45,8 @@ FORWARD: dict[str, Callable] = {
     "native_batch_norm in evaluation": lambda x, w, b, m, v: aten.native_batch_norm(
         x, w, b, m, v, False, 0.1, 1e-5
     ),
-    "_native_batch_norm_legit_no_training": lambda x, w, b, m, v: (
-        aten._native_batch_norm_legit_no_training(x, w, b, m, v, 0.1, 1e-5)
+    "_native_batch_norm_legit_no_training": lambda x, w, b, m, v: aten._native_batch_norm_legit_no_training(
+        x, w, b, m, v, 0.1, 1e-5
     ),
     # torch.cuda, like its fake kernel, saves the statistics of group norm in the dtype of the input.
     "native_group_norm": lambda x, w, b, m, v: aten.native_group_norm(x, w, b, ROWS, COLUMNS, 1, 2, 1e-5),
@@ -199,9 +199,11 @@ NORMS: dict[str, Callable] = {
     "layer_norm with weight": lambda x: F.layer_norm(
         x, x.shape[1:], torch.ones_like(x[0]), torch.zeros_like(x[0])
     ),
-    "batch_norm with weight": lambda x: F.batch_norm(
-        x.T.contiguous(), None, None, torch.ones_like(x[:, 0]), torch.zeros_like(x[:, 0]), training=True
-    ).T,
+    "batch_norm with weight": lambda x: (
+        F.batch_norm(
+            x.T.contiguous(), None, None, torch.ones_like(x[:, 0]), torch.zeros_like(x[:, 0]), training=True
+        ).T
+    ),
 }
 
 
