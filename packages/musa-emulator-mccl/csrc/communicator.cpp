@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -18,6 +19,8 @@
 
 namespace musa_emulator::mccl {
 namespace {
+
+constexpr std::chrono::milliseconds kTimeToWrite{200};
 
 std::vector<uint8_t> to_bytes(const std::string& text) {
   return {text.begin(), text.end()};
@@ -238,6 +241,9 @@ void Communicator::abort() {
   std::unique_lock lock(mutex_);
   aborted_ = true;
   changed_.notify_all();
+  // Gloo does not wake a thread whose message is partly written when the connection closes. The other ranks read what is on
+  // its way, so such a message ends by itself, and its thread comes to a receive, which Gloo does wake.
+  changed_.wait_for(lock, kTimeToWrite, [this] { return running_ == 0; });
   lock.unlock();
   if (transport_ != nullptr) {
     transport_->abort("the communicator was aborted by rank " + std::to_string(rank));
