@@ -6,6 +6,7 @@ its results stay valid. If it cannot be captured, it runs as before and logs the
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 
@@ -14,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.harness.parts import sample
 from tests.musa_compile.comparison import assert_same, scaled
 
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("musa", "compiler")]
@@ -161,13 +163,6 @@ def _waits_for_the_host(inputs):
             id="mutated",
         ),
         pytest.param(
-            lambda inputs: (inputs[0] + inputs[1].to("musa"),),
-            (),
-            lambda at: [at("x"), torch.ones(4)],
-            "it has inputs in host memory",
-            id="host",
-        ),
-        pytest.param(
             lambda inputs: (inputs[0][1:],),
             (),
             lambda at: [at("x")],
@@ -194,6 +189,64 @@ def test_the_reason_for_running_without_graphs_is_logged_and_results_are_right(
             assert_same(result, expected)
     assert call.reason.startswith(reason) and call.entries == {}
     assert [reason in record.getMessage() for record in caplog.records] == [True]
+
+
+@torch.compiler.nested_compile_region
+def _region(x):
+    return x + torch.rand(8).to("musa", non_blocking=True)
+
+
+# Programs that read or compute tensors in host memory, which a graph does not record.
+ON_THE_HOST = {
+    "random numbers": lambda x, s: x + torch.rand(8).to("musa", non_blocking=True),
+    "operator": lambda x, s: x + torch.multinomial(torch.ones(8), 8).to("musa", non_blocking=True),
+    "result": lambda x, s: (x + 1, torch.rand(8))[1],
+    "both results": lambda x, s: (x + 1, torch.rand(8)),
+    "region": lambda x, s: _region(x) * 2,
+    "input": lambda x, s: x * 2 + s.to("musa", non_blocking=True),
+    "number": lambda x, s: x * s[0],
+}
+
+
+@pytest.mark.inductor
+@pytest.mark.parametrize("name", sample(ON_THE_HOST, len(ON_THE_HOST)))
+def test_work_on_the_host_is_done_in_each_run(graphed, name):
+    compiled = reduce_overhead(ON_THE_HOST[name])
+    x, s, found = torch.ones(8, device="musa"), torch.ones(8), []
+    for run in range(6):
+        s.fill_(run)
+        results = compiled(x, s)
+        result = results[-1] if isinstance(results, tuple) else results
+        found.append(tuple(result.tolist()))
+    assert len(set(found)) == 6
+    for call in graphed:
+        assert call.reason == "it reads or computes tensors in host memory" and call.entries == {}
+
+
+RANDOM = {
+    "dropout": lambda x: F.dropout(x, 0.5),
+    "rand": lambda x: x + torch.rand(1024, device="musa"),
+    "randn": lambda x: x + torch.randn_like(x),
+    "bernoulli": lambda x: torch.bernoulli(x * 0.5),
+    "multinomial": lambda x: torch.multinomial(x, 8),
+    "normal": lambda x: x.clone().normal_(),
+    "poisson": lambda x: torch.poisson(x * 1000),
+    "randperm": lambda x: torch.randperm(64, device="musa"),
+    "pooling": lambda x: F.fractional_max_pool2d(x.cumsum(0).view(1, 4, 16, 16), 2, output_size=7),
+}
+
+
+@pytest.mark.inductor
+@pytest.mark.parametrize("provider", sample(["host", None], 2))
+def test_each_replay_draws_other_numbers(graphed, provider):
+    order = contextlib.nullcontext() if provider is None else torch.musa.ops.prefer("*", provider)
+    x = torch.ones(1024, device="musa")
+    with order:
+        compiled = reduce_overhead(lambda x: [program(x) for program in RANDOM.values()])
+        results = [[tuple(each.flatten().tolist()) for each in compiled(x)] for _ in range(7)]
+    for name, found in zip(RANDOM, zip(*results)):
+        assert len(set(found)) == 7, name
+    assert [captured(call) for call in graphed] == [[True]]
 
 
 def test_inputs_that_keep_moving_end_the_graphs(graphed_call, monkeypatch):

@@ -23,14 +23,16 @@ class GraphedCall:
     Args:
         call (callable): takes a list of inputs, which it clears, and returns a tuple of outputs.
         mutated (sequence of int): positions of inputs that `call` writes to.
+        reads_host (bool): whether `call` reads or computes tensors in host memory. A graph records none of it,
+            so each replay would have the values of the capture.
 
     Attributes:
         reason (str or None): the reason why it is not captured.
         entries (dict): state per set of symbolic sizes.
     """
 
-    def __init__(self, call, mutated=()):
-        self.call, self.mutated = call, frozenset(mutated)
+    def __init__(self, call, mutated=(), reads_host=False):
+        self.call, self.mutated, self.reads_host = call, frozenset(mutated), reads_host
         self.reason = None
         self.entries = {}
 
@@ -53,12 +55,12 @@ class GraphedCall:
         return self.call(inputs)
 
     def _capture(self, entry, inputs):
+        if self.reads_host:
+            return self._give_up("it reads or computes tensors in host memory", inputs)
         tensors = {at: value for at, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
         moving = sorted(entry.moving & tensors.keys())
         if self.mutated.intersection(moving):
             return self._give_up("it writes to an input that is not always at the same address", inputs)
-        if any(value.device.type != "musa" for value in tensors.values()):
-            return self._give_up("it has inputs in host memory", inputs)
         fixed = list(inputs)
         for at in moving:
             fixed[at] = torch.empty_strided(

@@ -94,6 +94,7 @@ class MusaPythonWrapper(MusaLines, PythonWrapperCodegen):
             return
         graph = V.graph
         mutated = [at for at, name in enumerate(graph.graph_input_names) if name in graph.mutated_inputs]
+        reads_host = "cpu" in graph.device_types
         # torch keeps generated modules until the process exits, so the module must not own graphs:
         # each compiled function that reads its attribute `call` gets its own graphs, which are
         # freed with the function.
@@ -105,7 +106,7 @@ class MusaPythonWrapper(MusaLines, PythonWrapperCodegen):
 
             def __getattr__(name):
                 if name == "call":
-                    return GraphedCall(call_without_graphs, {mutated!r})
+                    return GraphedCall(call_without_graphs, {mutated!r}, {reads_host!r})
                 raise AttributeError(name)
             """
         )
