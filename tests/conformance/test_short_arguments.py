@@ -14,8 +14,19 @@ import pytest
 
 from tests.conformance import composite_calls, short_arguments
 
-# For maxima the ported kernel does not read the sizes of the bags, which the CPU reads.
-_ANOTHER_RESULT = re.compile(r"_embedding_bag_dense_backward: args\.3 .*: differs")
+# Arguments that a kernel does not read and the CPU reads or checks, and calls that the CPU fails in its own way.
+_ANOTHER_RESULT = re.compile(
+    "|".join(
+        [
+            r"_embedding_bag_dense_backward: args\.3 .*: differs",  # sizes of bags, for maxima
+            r"log_sigmoid_backward: args\.[12] .*: (differs|accepted)",  # the buffer, and self as its shape
+            r"native_batch_norm_backward: args\.[34] .*: accepted",  # running statistics in training
+            r"gelu_backward: args\.0 0-d .*: accepted: .* primitive",  # oneDNN does not broadcast
+            # The CPU writes to another plane if an index is past the end of its own.
+            r"adaptive_max_pool[23]d_backward: args\.1 .*: differs",
+        ]
+    )
+)
 
 
 def _check(calls: list, providers: tuple[str, ...], folder: Path) -> Counter:
@@ -34,6 +45,7 @@ def test_operators_of_the_runtime(device: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.once
+@pytest.mark.timeout(3600)  # with --full, thousands of cases, and a new process after each crash
 @pytest.mark.parametrize("providers", [("mudnn", "ported"), ("ported",)], ids=lambda names: names[0])
 def test_operators_of_packs(providers: tuple[str, ...], device: str, full: bool, tmp_path: Path) -> None:
     recorded = composite_calls.recorded(device) if full else []

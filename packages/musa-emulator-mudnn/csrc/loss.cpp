@@ -28,6 +28,7 @@
 #include <ATen/ops/xlogy_cpu_dispatch.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -127,6 +128,29 @@ bool check_weight(Call& call, const Tensor& weight, const Tensor& in) {
 
 size_t sum_bytes(const Tensor& in) {
   return static_cast<size_t>(std::max<int64_t>(TensorAccess::elements(in) / classes(in), 1)) * sizeof(float);
+}
+
+// Raises for a label that is not a class, because torch's CPU functions would read or write outside of memory. Operands
+// on a GPU are left to its kernels.
+void check_labels(const at::Tensor& labels, int64_t first, int64_t count, int64_t classes, int64_t ignored) {
+  const int64_t* const label = labels.const_data_ptr<int64_t>();
+  for (int64_t i = first; i < std::min(first + count, labels.numel()); ++i) {
+    TORCH_CHECK_INDEX(
+        label[i] == ignored || (label[i] >= 0 && label[i] < classes), "label ", label[i], " is out of the range of ",
+        classes, " classes");
+  }
+}
+
+void check_sequences(
+    const Tensor& log_probabilities, const Tensor& targets, const Tensor& target_lengths, int64_t blank) {
+  const at::Tensor labels = in_type(targets, at::kLong).contiguous();
+  const at::Tensor lengths = in_type(target_lengths, at::kLong).contiguous();
+  int64_t start = 0;
+  for (int64_t sample = 0; sample < lengths.numel(); ++sample) {
+    const int64_t length = lengths.const_data_ptr<int64_t>()[sample];
+    check_labels(labels, start, length, TensorAccess::dims(log_probabilities)[2], blank);
+    start += labels.dim() == 2 ? labels.size(1) : length;
+  }
 }
 
 // --- negative log likelihood -----------------------------------------------------------------------------------------
@@ -377,10 +401,14 @@ Status NLLLoss::RunBwd(
           }
           // torch uses only the shape of the input here.
           const at::Tensor& input = gradient;
+          const at::Tensor labels = ranks.label(in_type(target, at::kLong)).contiguous();
+          if (kOnHost) {
+            check_labels(labels, 0, labels.numel(), classes(grad_in), ignore);
+          }
           const auto backward = ranks.planar() ? ops::nll_loss2d_backward_out : ops::nll_loss_backward_out;
           backward(
-              gradient, outer, input, ranks.label(in_type(target, at::kLong)), in_type(weight, type),
-              torch_reduction(mode), ignore, in_type(total_weight, type).reshape({}));
+              gradient, outer, input, labels, in_type(weight, type), torch_reduction(mode), ignore,
+              in_type(total_weight, type).reshape({}));
           if (!direct) {
             store(grad_in, gradient);
           }
@@ -560,6 +588,9 @@ Status CTCLoss::Run(
     return call.enqueue([blank = blank_, zero_infinity = zero_infinity_, loss = loss, log_alpha = log_alpha,
                          log_probabilities = log_probabilities, targets = targets, input_lengths = input_lengths,
                          target_lengths = target_lengths] {
+      if (kOnHost) {
+        check_sequences(log_probabilities, targets, target_lengths, blank);
+      }
       const auto [losses, alphas] = ops::_ctc_loss(
           alias(log_probabilities), alias(targets), alias(input_lengths), alias(target_lengths), blank, zero_infinity);
       store(loss, losses);
@@ -601,6 +632,9 @@ Status CTCLoss::RunBwd(
         [blank = blank_, zero_infinity = zero_infinity_, grad_in = grad_in, grad_out = grad_out,
          log_probabilities = log_probabilities, targets = targets, input_lengths = input_lengths,
          target_lengths = target_lengths, loss = loss, log_alpha = log_alpha] {
+          if (kOnHost) {
+            check_sequences(log_probabilities, targets, target_lengths, blank);
+          }
           store(
               grad_in,
               ops::_ctc_loss_backward(

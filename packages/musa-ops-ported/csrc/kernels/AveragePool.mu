@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
+#include <musa_runtime/argument_checks.h>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
@@ -59,6 +60,9 @@ void average(const at::Tensor& self, const AverageWindows& windows, int spatial,
 
 void average_gradient(
     const at::Tensor& gradient, const AverageWindows& windows, int spatial, const at::Tensor& grad_input) {
+  at::DimVector shape(grad_input.sizes().slice(0, grad_input.dim() - spatial));
+  shape.append(gradient.sizes().end() - spatial, gradient.sizes().end());
+  musa_runtime::check_shape("avg_pool_backward", "grad_output", gradient, shape);
   const Volume out(gradient, spatial), in(grad_input, spatial);
   MUSA_DISPATCH(gradient.scalar_type(), "avg_pool_backward", (MUSA_FLOATING), {
     const scalar_t* const from = gradient.const_data_ptr<scalar_t>();

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
+#include <musa_runtime/argument_checks.h>
 
 #include <algorithm>
 
@@ -105,10 +106,20 @@ void pad(Border border, const at::Tensor& self, at::IntArrayRef padding, const a
   });
 }
 
+// Returns the shape of the padded input.
+at::DimVector padded_shape(const at::Tensor& self, at::IntArrayRef padding) {
+  at::DimVector shape(self.sizes());
+  for (size_t d = 0; d < padding.size() / 2; ++d) {
+    shape[shape.size() - 1 - d] += padding[2 * d] + padding[2 * d + 1];
+  }
+  return shape;
+}
+
 void pad_gradient(Border border, const at::Tensor& gradient, at::IntArrayRef padding, const at::Tensor& grad_input) {
   if (grad_input.numel() == 0) {
     return;
   }
+  musa_runtime::check_shape("pad_backward", "grad_output", gradient, padded_shape(grad_input, padding));
   const int spatial = static_cast<int>(padding.size() / 2);
   const Volume out(gradient, spatial), to(grad_input, spatial);
   const Frame frame(border, to, out, padding);
@@ -130,15 +141,6 @@ void pad_gradient(Border border, const at::Tensor& gradient, at::IntArrayRef pad
       result[to.offset(at)] = static_cast<scalar_t>(sum);
     });
   });
-}
-
-// Returns the shape of the padded input.
-at::DimVector padded_shape(const at::Tensor& self, at::IntArrayRef padding) {
-  at::DimVector shape(self.sizes());
-  for (size_t d = 0; d < padding.size() / 2; ++d) {
-    shape[shape.size() - 1 - d] += padding[2 * d] + padding[2 * d + 1];
-  }
-  return shape;
 }
 
 void check_reflection(const at::Tensor& self, at::IntArrayRef padding) {

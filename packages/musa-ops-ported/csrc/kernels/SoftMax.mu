@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 // softmax and log_softmax, with their gradients.
 #include <ATen/core/Tensor.h>
+#include <musa_runtime/argument_checks.h>
 
 #include <limits>
 #include <type_traits>
@@ -225,6 +226,7 @@ void forward(const at::Tensor& self, int64_t dim, const at::Tensor& out) {
 
 template <bool logarithm>
 void backward(const at::Tensor& gradient, const at::Tensor& output, int64_t dim, const at::Tensor& out) {
+  musa_runtime::check_shape("softmax_backward", "grad_output", gradient, output.sizes());
   if (gradient.numel() == 0) {
     return;
   }
