@@ -14,16 +14,20 @@ import pytest
 
 from tests.conformance import composite_calls, short_arguments
 
-# Arguments that a kernel does not read and the CPU reads or checks, and calls that the CPU fails in its own way.
+# Arguments that only the CPU reads or checks, and calls that fail on the CPU in its own way.
 _ANOTHER_RESULT = re.compile(
     "|".join(
         [
             r"_embedding_bag_dense_backward: args\.3 .*: differs",  # sizes of bags, for maxima
             r"log_sigmoid_backward: args\.[12] .*: (differs|accepted)",  # the buffer, and self as its shape
+            r"log_sigmoid_forward: .*\.shape: ",  # the buffer is empty
+            r"binary_cross_entropy_backward: args\.[12] .*\.shape: ",  # operands are broadcast
             r"native_batch_norm_backward: args\.[34] .*: accepted",  # running statistics in training
             r"gelu_backward: args\.0 0-d .*: accepted: .* primitive",  # oneDNN does not broadcast
             # The CPU writes to another plane if an index is past the end of its own.
             r"adaptive_max_pool[23]d_backward: args\.1 .*: differs",
+            # A label is out of range. The free of the workspace, not cached here, raises in a destructor.
+            r"_ctc_loss_backward(\.Tensor)?: args\.1 dimension 2 .*: exit status -6",
         ]
     )
 )

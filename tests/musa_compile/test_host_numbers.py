@@ -87,12 +87,13 @@ def _tensors(sample: Any) -> list[Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
-# The operator's decomposition has another shape, on the CPU as well, or its fake kernel another device, for each
-# device.
+# The decomposition has another shape, on the CPU as well, the fake kernel another device, for each device, or the
+# new elements of the result are undefined.
 TORCHS_OWN = {
     ("_unsafe_masked_index", 2),
     ("_unsafe_masked_index", 3),
     ("as_strided_scatter", 0),
+    ("resize_as_", 0),
 }
 
 

@@ -480,6 +480,35 @@ def test_inputs_may_be_unaligned(run: Run) -> None:
     assert (many, written, results, refused) == ("True", "1 [1, 1, 16, 16]", "True True", "True")
 
 
+# Numbers in host memory, which kernels take by value.
+HOST_NUMBERS = """
+programs = [
+    lambda s, x: s * x,
+    lambda s, x: x - s,
+    lambda s, x: (s * x) @ x.mT,
+    lambda s, x: torch.where(s > 0, x, s),
+    lambda s, x: s.exp() * x + s,
+    lambda s, x: torch.stack([s, s * 2])[1] * x,
+    lambda s, x: s.long() * x.half(),
+    lambda s, x: s * 2,
+    lambda s, x: (s * x).sum(-1),
+]
+x = torch.randn(5, 7, device="musa")
+program = torch.compile(lambda s: [each(s, x) for each in programs], fullgraph=True)
+for number in (0.5, 3.25):
+    s = torch.tensor(number)
+    for actual, each in zip(program(s), programs):
+        expected = each(s, x)
+        same = actual.device == expected.device and actual.dtype == expected.dtype
+        print(same and torch.allclose(actual, expected, rtol=1e-3))
+print({launch.device for launch in LAUNCHES} == {0})
+"""
+
+
+def test_numbers_on_the_host_are_operands(run: Run) -> None:
+    assert run(HOST_NUMBERS).split() == ["True"] * 19
+
+
 def triton_row(**environment: str | None) -> dict:
     done = run_module("torch_musa", "doctor", "--json", **environment)
     return next(row for row in json.loads(done.stdout) if row["title"] == "compile: Triton for torch.compile")

@@ -23,8 +23,8 @@ class GraphedCall:
     Args:
         call (callable): takes a list of inputs, which it clears, and returns a tuple of outputs.
         mutated (sequence of int): positions of inputs that `call` writes to.
-        reads_host (bool): whether `call` reads or computes tensors in host memory. A graph records none of it,
-            so each replay would have the values of the capture.
+        reads_host (bool): whether `call` reads or computes tensors in host memory. A graph does not record
+            this, so each replay would have the values of the capture.
 
     Attributes:
         reason (str or None): the reason why it is not captured.

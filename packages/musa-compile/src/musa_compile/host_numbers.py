@@ -66,4 +66,5 @@ def _lower_on_device(x, device):
         x = ir.ExternKernel.copy_input(x)
     x.realize()
     V.graph.zero_dim_cpu_tensor_list.add(x.get_name())
+    V.graph.unaligned_buffers.add(x.get_name())  # the number is no multiple of 16, as an address would be
     return ir.Pointwise.create(device=device, dtype=x.get_dtype(), inner_fn=x.make_loader(), ranges=[])
