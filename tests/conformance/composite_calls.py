@@ -281,7 +281,7 @@ def _gradients() -> dict[str, list]:
 
 
 def own() -> list[Call]:
-    """Calls that no database makes, and a few others. Words after a name distinguish calls of one overload."""
+    """Calls that no database makes, and a few others. Words after a name distinguish an overload's calls."""
     every = _attention() | _recurrent() | _normalization() | _layers() | _gradients()
     every |= _embedding_bags() | _of_packs()
     return [(name.partition(" ")[0], args, {}) for name, args in every.items()]

@@ -87,8 +87,8 @@ def _tensors(sample: Any) -> list[Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
-# The decomposition has another shape, on the CPU as well, the fake kernel another device, for each device, or the
-# new elements of the result are undefined.
+# The decomposition has another shape, on the CPU as well, the fake kernel another device, for each device, or
+# the new elements of the result are undefined.
 TORCHS_OWN = {
     ("_unsafe_masked_index", 2),
     ("_unsafe_masked_index", 3),

@@ -54,6 +54,10 @@ def _image(last: bool = False) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last) if last else x
 
 
+def _wide_image() -> Tensor:
+    return _numbers(2, 16, 32, 32).contiguous(memory_format=torch.channels_last)
+
+
 def _indices() -> Tensor:
     return torch.randint(16, (2, 16, 16, 16), generator=torch.Generator().manual_seed(1))
 
@@ -84,6 +88,16 @@ PASSES: dict[str, tuple[Callable[..., Tensor], Callable[[], list[Tensor]]]] = {
         ],
     ),
     "sums over indices": (_sums, lambda: [_indices(), _numbers(2, 16, 16, 16)]),
+    "sums over computed indices": (
+        lambda index, source: _sums((index * 3 + 1) % 16, source),
+        lambda: [_indices(), _numbers(2, 16, 16, 16)],
+    ),
+    "pooling in channels_last": (lambda x: F.max_pool2d(x * 2, 2), lambda: [_wide_image()]),
+    "average pooling in channels_last": (lambda x: F.avg_pool2d(x * 2, 2), lambda: [_wide_image()]),
+    "pooling of a convolution": (
+        lambda x, w: F.max_pool2d(F.conv2d(x, w), 3, 1, 1),
+        lambda: [_image(), _numbers(16, 8, 1, 1)],
+    ),
     "part of a kept result": (
         lambda x: (x * 2).sigmoid().round()[..., 1:],
         lambda: [_numbers(2, 16, 16, 17)],
@@ -91,6 +105,10 @@ PASSES: dict[str, tuple[Callable[..., Tensor], Callable[[], list[Tensor]]]] = {
     "mean and variance": (
         lambda x: sum(torch.var_mean(x, [-1], correction=0)),
         lambda: [_numbers(16, 16, 4, 2, 16).permute(3, 1, 0, 2, 4)],
+    ),
+    "mean and variance of a view": (
+        lambda x: sum(torch.var_mean((x * 2).permute(3, 1, 0, 2, 4), [-1], correction=0)),
+        lambda: [_numbers(16, 16, 4, 2, 16)],
     ),
 }
 
