@@ -276,6 +276,7 @@ def _gradients() -> dict[str, list]:
         "nll_loss2d_backward": [
             *(_tensor(1, 2, 3), _tensor(1, 4, 2, 3), places, None, 0, -100, torch.tensor(6.0))
         ],
+        "unfold_backward": [_tensor(3, 4, 2), [3, 8], 1, 2, 2],
         "_ctc_loss": [scores, labels, [6, 6], [2, 2]],
     }
 

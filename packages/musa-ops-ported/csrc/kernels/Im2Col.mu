@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/Load.h>
+#include <musa_runtime/argument_checks.h>
 
 #include "engines/dispatch.h"
 #include "engines/elements.h"
@@ -120,6 +121,16 @@ void to_image(
 void unfold_gradient(at::Tensor& out, const at::Tensor& gradient, int64_t dimension, int64_t size, int64_t step) {
   const bool number = out.dim() == 0;
   const int64_t dim = at::maybe_wrap_dim(dimension, out.dim());
+  TORCH_CHECK(step > 0, "unfold_backward: expected a positive step, got ", step);
+  at::DimVector expected(out.sizes());
+  if (!number) {
+    TORCH_CHECK(
+        size >= 0 && size <= out.size(dim), "unfold_backward: size ", size, " exceeds dimension ", dim, " of the input, of ",
+        out.size(dim), " elements");
+    expected[dim] = (out.size(dim) - size) / step + 1;
+  }
+  expected.push_back(size);
+  musa_runtime::check_shape("unfold_backward", "grad_in", gradient, expected);
   const int64_t folds = number ? 1 : gradient.size(dim);
   const int64_t fold_stride = number ? 0 : gradient.stride(dim), inner = gradient.stride(-1);
   at::DimVector strides(gradient.strides().slice(0, out.dim()));

@@ -163,12 +163,13 @@ class OnDevice {
   dnn::Handle& handle() const {
     return handle_;
   }
-  // Allocates workspaces from the caching allocator, in the order of the current stream.
+  // Allocates workspaces from the caching allocator, in the order of the current stream. The deleter is the one of tensors,
+  // which raises nothing: muDNN calls it in a destructor, and a fault of the device would end the process there.
   static dnn::MemoryMaintainer workspace() {
     return [](size_t bytes) {
       return dnn::MemoryHandler(
           bytes > 0 ? c10::musa::MUSACachingAllocator::raw_alloc(bytes) : nullptr,
-          [](void* memory) { c10::musa::MUSACachingAllocator::raw_delete(memory); });
+          c10::musa::MUSACachingAllocator::get()->raw_deleter());
     };
   }
 
