@@ -23,6 +23,8 @@ _ANOTHER_RESULT = re.compile(
             r"log_sigmoid_forward: .*\.shape: ",  # the buffer is empty
             r"binary_cross_entropy_backward: args\.[12] .*\.shape: ",  # operands are broadcast
             r"native_batch_norm_backward: args\.[34] .*: accepted",  # running statistics in training
+            # torch's CPU kernel does not look at the number of weights, and nothing else serves such a call.
+            r"_native_batch_norm_legit\.no_stats: args\.[12] .*: fault: reads outside",
             r"gelu_backward: args\.0 0-d .*: accepted: .* primitive",  # oneDNN does not broadcast
             # The CPU writes to another plane if an index is past the end of its own.
             r"adaptive_max_pool[23]d_backward: args\.1 .*: differs",

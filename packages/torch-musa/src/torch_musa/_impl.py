@@ -45,7 +45,8 @@ def _activate() -> None:
     from . import compiler, engine_threads, import_hooks, missing_backends, missing_op_packs, musa_backend
 
     engine_threads.register()
-    missing_op_packs.register()
+    if result.status == "loaded":
+        missing_op_packs.register()
     musa_backend.register()
     import_hooks.run(torch.musa)  # type: ignore[attr-defined]
     # After the hooks, because a hook may add the module or the backend itself.
