@@ -13,7 +13,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 namespace c10::musa {
 namespace {
@@ -134,11 +133,9 @@ void MUSAStream::synchronize() const {
 }
 
 void wait_for_host_access(musaStream_t stream) {
-  // This query must not invalidate another thread's capture: a kernel launch on a device makes no query either.
-  std::optional<MUSAStreamCaptureModeGuard> relaxed;
-  if (C10_UNLIKELY(capture_in_progress())) {
-    relaxed.emplace();
-  }
+  // This query must not invalidate another thread's capture: a kernel launch on a device makes no query either. Whether one is
+  // in progress is not asked, because one could begin before the query.
+  const MUSAStreamCaptureModeGuard relaxed;
   const musaError_t error = musaStreamQuery(stream);
   if (C10_UNLIKELY(error != musaSuccess)) {
     (void)musaGetLastError();
