@@ -133,8 +133,8 @@ void MUSAStream::synchronize() const {
 }
 
 void wait_for_host_access(musaStream_t stream) {
-  // This query must not invalidate another thread's capture: a kernel launch on a device makes no query either. Whether one is
-  // in progress is not asked, because one could begin before the query.
+  // This query must not invalidate another thread's capture: a kernel launch on a device makes no query either. The guard does
+  // not depend on a capture in progress, because one could begin before the query.
   const MUSAStreamCaptureModeGuard relaxed;
   const musaError_t error = musaStreamQuery(stream);
   if (C10_UNLIKELY(error != musaSuccess)) {
