@@ -4,6 +4,7 @@
 import pytest
 
 from tests.harness.device import unavailable_reason
+from tests.harness.installations import fork_server, shared_links
 
 
 @pytest.fixture
@@ -23,3 +24,16 @@ def two_devices(musa):
     if musa.device_count() < 2:
         pytest.skip("needs two devices; the emulator has them with MUSA_EMULATOR_DEVICES=2")
     return musa
+
+
+@pytest.fixture(scope="module")
+def shared_packages(tmp_path_factory):
+    """The packages that every `Installation` of a file links to."""
+    return shared_links(tmp_path_factory.mktemp("shared") / "packages")
+
+
+@pytest.fixture(scope="module")
+def package_server(shared_packages):
+    """A process that has them loaded, and forks one for each program of a test."""
+    with fork_server(shared_packages) as server:
+        yield server

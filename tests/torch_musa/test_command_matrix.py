@@ -8,7 +8,7 @@ from importlib import metadata
 
 import pytest
 
-from tests.harness.installations import FAMILY, Installation, fork_server, shared_links
+from tests.harness.installations import FAMILY, Installation
 from torch_musa import extras
 
 pytestmark = pytest.mark.once
@@ -83,27 +83,16 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    return shared_links(tmp_path_factory.mktemp("shared") / "packages")
-
-
-@pytest.fixture(scope="module")
-def server(shared):
-    with fork_server(shared) as server:
-        yield server
-
-
 @pytest.mark.parametrize("name", INSTALLED)
-def test_every_command_runs(name, shared, server, tmp_path):
+def test_every_command_runs(name, shared_packages, package_server, tmp_path):
     without = tuple(set(FAMILY) - INSTALLED[name])
-    installation = Installation(tmp_path, shared, tmp_path, without)
+    installation = Installation(tmp_path, shared_packages, tmp_path, without)
     folder = installation.prefix
     (folder / "script.py").write_text(
         "import sys, torch\nprint('ran', sys.argv, (torch.ones(2, device='musa') + 1).tolist())\n"
     )
     code = installation.code(installation.environment, PROGRAM.format(cases=json.dumps(CASES)))
-    done = server.run(code, installation.environment, cwd=str(folder))
+    done = package_server.run(code, installation.environment, cwd=str(folder))
     assert done.returncode == 0, done.stderr
     wrong = [
         (words, status, text[-300:])
@@ -113,15 +102,15 @@ def test_every_command_runs(name, shared, server, tmp_path):
     assert not wrong
 
 
-def test_every_module_that_packs_offer_runs_with_m(shared, server, tmp_path):
+def test_every_module_that_packs_offer_runs_with_m(shared_packages, package_server, tmp_path):
     """`python -m torch_musa.utils.simple_porting`, which the vendor documents, and all others."""
     points = metadata.entry_points()
     names = [f"torch_musa.{entry.name}" for entry in points.select(group="torch_musa.submodules.v2")]
     names += [f"torch.musa.{entry.name}" for entry in points.select(group="torch_musa.modules.v2")]
     assert len(names) > 20
-    installation = Installation(tmp_path, shared, tmp_path)
+    installation = Installation(tmp_path, shared_packages, tmp_path)
     program = MODULES.format(names=json.dumps(names))
-    done = server.run(
+    done = package_server.run(
         installation.code(installation.environment, program), installation.environment, cwd=str(tmp_path)
     )
     assert done.returncode == 0, done.stderr
@@ -132,15 +121,15 @@ def test_every_module_that_packs_offer_runs_with_m(shared, server, tmp_path):
 
 
 @pytest.mark.parametrize("module", ["musa_port", "musa_compat.converter", "musa_runtime.config"])
-def test_other_commands_have_help_and_a_version(module, server, shared, tmp_path):
-    installation = Installation(tmp_path, shared, tmp_path)
+def test_other_commands_have_help_and_a_version(module, package_server, shared_packages, tmp_path):
+    installation = Installation(tmp_path, shared_packages, tmp_path)
     for words, expected, part in (("--help", 0, "usage:"), ("--version", 0, "0."), ("--nosuch", 2, "usage:")):
         program = f"""
 sys.argv = ["x", {words!r}]
 runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
 """
         code = installation.code(installation.environment, program)
-        done = server.run(code, installation.environment, cwd=str(tmp_path))
+        done = package_server.run(code, installation.environment, cwd=str(tmp_path))
         assert done.returncode == expected and part in done.stdout + done.stderr, done.stdout + done.stderr
 
 

@@ -7,7 +7,7 @@ from importlib import metadata
 
 import pytest
 
-from tests.harness.installations import FAMILY, Installation, fork_server, shared_links
+from tests.harness.installations import FAMILY, Installation
 from torch_musa import extras
 
 pytestmark = pytest.mark.once
@@ -49,30 +49,21 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    return shared_links(tmp_path_factory.mktemp("shared") / "packages")
-
-
-@pytest.fixture(scope="module")
-def server(shared):
-    with fork_server(shared) as server:
-        yield server
-
-
-def errors(installation, server, folder, **environment):
+def errors(installation, package_server, folder, **environment):
     known = {**installation.environment, **environment}
     code = installation.code(known, PROGRAM.format(calls=json.dumps(CALLS)))
-    done = server.run(code, known, cwd=str(folder))
+    done = package_server.run(code, known, cwd=str(folder))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize("provider", ["host", "host-copy"])
 @pytest.mark.parametrize("name", MISSING)
-def test_the_missing_packs_and_their_command_are_named(name, provider, shared, server, tmp_path):
-    installation = Installation(tmp_path, shared, tmp_path, tuple(MISSING[name]))
-    found = errors(installation, server, tmp_path, TORCH_MUSA_OPS=provider)
+def test_the_missing_packs_and_their_command_are_named(
+    name, provider, shared_packages, package_server, tmp_path
+):
+    installation = Installation(tmp_path, shared_packages, tmp_path, tuple(MISSING[name]))
+    found = errors(installation, package_server, tmp_path, TORCH_MUSA_OPS=provider)
     assert sum("not implemented for" in text for text in found.values()) > 4
     for op, text in found.items():
         if "not implemented for" in text:
@@ -83,18 +74,20 @@ def test_the_missing_packs_and_their_command_are_named(name, provider, shared, s
             assert "vision" not in text and "amp" not in fix.split("musa-")[1], (op, text)
 
 
-def test_a_pack_that_is_switched_off_is_named(shared, server, tmp_path):
-    installation = Installation(tmp_path, shared, tmp_path)
-    found = errors(installation, server, tmp_path, TORCH_MUSA_DISABLE_PACKS="ported", TORCH_MUSA_OPS="host")
+def test_a_pack_that_is_switched_off_is_named(shared_packages, package_server, tmp_path):
+    installation = Installation(tmp_path, shared_packages, tmp_path)
+    found = errors(
+        installation, package_server, tmp_path, TORCH_MUSA_DISABLE_PACKS="ported", TORCH_MUSA_OPS="host"
+    )
     text = found["histc"]
     assert "TORCH_MUSA_DISABLE_PACKS switches off 'ported'" in text and "remove it from that variable" in text
 
 
-def test_nothing_is_missing(shared, server, tmp_path):
-    installation = Installation(tmp_path, shared, tmp_path)
-    served = errors(installation, server, tmp_path)
+def test_nothing_is_missing(shared_packages, package_server, tmp_path):
+    installation = Installation(tmp_path, shared_packages, tmp_path)
+    served = errors(installation, package_server, tmp_path)
     assert served["histc"] == ""
-    found = errors(installation, server, tmp_path, TORCH_MUSA_OPS="host")
+    found = errors(installation, package_server, tmp_path, TORCH_MUSA_OPS="host")
     assert "Fix: convert the operands to a dtype" in found["histc"] and "musa-ops" not in found["histc"]
 
 

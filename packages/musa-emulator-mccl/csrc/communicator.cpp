@@ -241,8 +241,8 @@ void Communicator::abort() {
   std::unique_lock lock(mutex_);
   aborted_ = true;
   changed_.notify_all();
-  // Gloo does not wake a thread whose message is partly written when the connection closes. The other ranks read what is on
-  // its way, so such a message ends by itself, and its thread comes to a receive, which Gloo does wake.
+  // Closing a connection leaves a thread blocked in Gloo if Gloo has written a part of its message. The peers still read, so
+  // the rest is written soon if the connection stays open. The thread then waits to receive, which closing ends.
   changed_.wait_for(lock, kTimeToWrite, [this] { return running_ == 0; });
   lock.unlock();
   if (transport_ != nullptr) {
