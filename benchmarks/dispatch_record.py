@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Writes the record of small calls, benchmarks/data/dispatch.json, from alternating runs of two builds.
+"""Writes the record of small calls, build/records/dispatch.json, from alternating runs of two builds.
 
 for i in 1 2 3; do
   <the old build's python> -m benchmarks --only small --cpu-time --threads 1 --out build/before$i
@@ -17,7 +17,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-RECORD = Path(__file__).parent / "data" / "dispatch.json"
+from tests.harness import records
 
 
 def read(folders: Sequence[Path]) -> list[dict]:
@@ -72,11 +72,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.dispatch_record", description=__doc__.splitlines()[0])
     parser.add_argument("--before", type=Path, nargs="+", required=True, metavar="DIR")
     parser.add_argument("--after", type=Path, nargs="+", required=True, metavar="DIR")
-    parser.add_argument("--record", type=Path, default=RECORD, metavar="FILE")
     arguments = parser.parse_args(argv)
-    record = json.loads(arguments.record.read_text())
-    updated = update(record, read(arguments.before), read(arguments.after))
-    arguments.record.write_text(json.dumps(updated, indent=2, ensure_ascii=False) + "\n")
+    last = records.read("dispatch")
+    kept = {side: last.get(side, {}) for side in ("before", "after")}
+    updated = update(kept, read(arguments.before), read(arguments.after))
+    ratios = ", ".join(f"{name} {row['ratio']:.2f}" for name, row in updated["after"].items())
+    command = "python -m benchmarks.dispatch_record --before DIR ... --after DIR ..."
+    records.write("dispatch", command, f"CPU time on musa over the CPU: {ratios}", **updated)
     return 0
 
 

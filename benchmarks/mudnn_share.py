@@ -2,18 +2,16 @@
 # Copyright (c) torch_musa contributors
 """Measures each provider's share of a network on musa, its accuracy, and the time of a step.
 
-python -m benchmarks.mudnn_share [--quick] [--out FILE]
+python -m benchmarks.mudnn_share [--quick]
 """
 
 import argparse
 import copy
 import dataclasses
-import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +21,8 @@ from torch import nn
 from torch.profiler import ProfilerActivity
 from tqdm import tqdm
 
+from tests.harness import records
+
 from . import providers, report, training
 from .measure import Effort, Pair, in_own_process, interleaved
 from .training import BATCH, Job
@@ -31,7 +31,6 @@ CPU = torch.device("cpu")
 MUSA = torch.device("musa")
 IMAGE = 64
 STEPS = 3
-DATA = Path(__file__).with_name("data") / "mudnn_share.json"
 
 # Maximum difference from the CPU's results for a valid measurement. Gradients jump if a rectifier's
 # argument rounds to the other side of 0, and so do losses after a step.
@@ -280,8 +279,8 @@ def names(dicts: Iterator[Mapping[str, object]]) -> list[str]:
     return list(dict.fromkeys(key for each in dicts for key in each))
 
 
-def write(shares: list[Share], path: Path) -> None:
-    """Prints the table and writes everything to ``path``."""
+def write(shares: list[Share], name: str) -> None:
+    """Prints the table and writes the record of this name."""
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
     console.print(table(shares))
     for share in shares:
@@ -291,22 +290,25 @@ def write(shares: list[Share], path: Path) -> None:
         console.print(f"{share.name}, not muDNN: {', '.join(listed) or 'nothing'}")
     policy = providers.policy()
     console.print(providers.policy_text(policy))
-    content = {
-        "machine": report.machine(),
-        "operators": policy,
-        "batch": BATCH,
-        "image": IMAGE,
-        "workloads": [dataclasses.asdict(share) for share in shares],
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    path = records.write(
+        name,
+        "python -m benchmarks.mudnn_share",
+        "; ".join(
+            f"{one.name}: {one.call_share('mudnn'):.0%} of calls by muDNN, {one.ratio:.2f} of the CPU's time"
+            for one in shares
+        ),
+        machine=report.machine(),
+        operators=policy,
+        batch=BATCH,
+        image=IMAGE,
+        workloads=[dataclasses.asdict(share) for share in shares],
+    )
     console.print(f"written: {path}")
 
 
 def main(argv: list[str] | None = None, workloads: tuple[Workload, ...] = WORKLOADS) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.mudnn_share", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few and short samples, as a smoke test only")
-    parser.add_argument("--out", type=Path, metavar="FILE", help=f"default: {DATA.name} in benchmarks/data")
     parser.add_argument("--threads", type=int, help="threads of each side (default: torch's)")
     arguments = parser.parse_args(argv)
     if arguments.threads:
@@ -318,8 +320,7 @@ def main(argv: list[str] | None = None, workloads: tuple[Workload, ...] = WORKLO
         else:
             pair = in_own_process(timed, workload, Effort(21, 0.5))
             shares.append(in_own_process(measure, workload, pair))
-    quick_path = Path("build") / "bench" / DATA.name  # DATA contains complete measurements only
-    write(shares, arguments.out or (quick_path if arguments.quick else DATA))
+    write(shares, "mudnn_share_quick" if arguments.quick else "mudnn_share")
     return 0
 
 

@@ -8,8 +8,7 @@
 #include <time.h>
 
 int main(int argc, char** argv) {
-  if (argc != 3)
-    return 2;
+  if (argc != 3) return 2;
   const size_t nbytes = strtoull(argv[1], NULL, 10);
   const long iterations = strtol(argv[2], NULL, 10);
   void* volatile block; // volatile, because compilers may remove a malloc with an unused result
@@ -17,8 +16,7 @@ int main(int argc, char** argv) {
   clock_gettime(CLOCK_MONOTONIC, &start);
   for (long i = 0; i < iterations; ++i) {
     block = malloc(nbytes);
-    if (block == NULL)
-      return 1;
+    if (block == NULL) return 1;
     free(block);
   }
   clock_gettime(CLOCK_MONOTONIC, &end);

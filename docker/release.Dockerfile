@@ -1,4 +1,4 @@
-# The packages, from the wheels that `python3 tools/dev.py wheels` left in dist/.
+# The packages, from wheels in dist/: those of the workflow "wheels", or of `python3 tools/dev.py wheels`.
 #
 # BASE_IMAGE: made of base.Dockerfile.
 ARG BASE_IMAGE=torch-musa-base

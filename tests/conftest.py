@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import parts, recorded, skips, sweeps
+from tests.harness import absent, parts, skips, sweeps, tier
 
 # Cross-device tests need a second device; this variable sets the emulator's number of devices. The emulator
 # reads it once, when the first test loads the SDK.
@@ -33,15 +33,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "settings take the rest",
     )
     parser.addoption(
+        "--tier",
+        choices=["changed", "sample", "rest"],
+        help="changed: all tests of what changed; sample: some of the others (tests/harness/tier.py); "
+        "rest: a share of those that both leave out",
+    )
+    parser.addoption(
         "--ecosystem",
         action="store_true",
         help="collect tests/ecosystem, which needs the packages that `tools/dev.py ecosystem` installs",
-    )
-    parser.addoption(
-        "--ecosystem-only",
-        default="",
-        metavar="PATTERN",
-        help="of tests/ecosystem only cases whose name holds this shell-style pattern",
     )
 
 
@@ -49,18 +49,39 @@ ECOSYSTEM = Path(__file__).with_name("ecosystem")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves out the cases with real packages, whose imports fail if the packages are not installed."""
-    if config.getoption("--ecosystem") or not collection_path.is_relative_to(ECOSYSTEM):
+    """Leaves out the cases with real packages, whose imports fail if the packages are not installed, and
+    files that the tier does not take."""
+    if collection_path.is_relative_to(ECOSYSTEM) and not config.getoption("--ecosystem"):
+        return True
+    if config.getoption("--tier") and tier.ignores(config.stash[_TIER], collection_path):
+        return True
+    return None
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    if absent.reason_of_folder(module_path) is None:
         return None
-    return True
+    return absent.AbsentModule.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    from tests.harness.scheduler import FileScheduler
+
+    return FileScheduler(config, log)
+
+
+_TIER = pytest.StashKey[tier.Tier]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--tier"):
+        config.stash[_TIER] = tier.chosen(config.getoption("--tier"))
     for marker in (
         "host_addressable(reason): needs device memory that the host can address; skipped where it cannot",
         "emulator: steers the SDK through the emulator's C API; skipped on any other SDK",
         "full: part of the complete sweep only (--full)",
-        "recorded(*paths): skipped while its last pass, recorded in tests/data, is of these very files",
+        "needs(*packages): skipped if one of these packages of the workspace is not installed",
     ):
         config.addinivalue_line("markers", marker)
     if not config.getini("xfail_strict"):
@@ -69,12 +90,11 @@ def pytest_configure(config: pytest.Config) -> None:
             "Run pytest from the repository root, where pyproject.toml turns it on."
         )
 
-
     named = (Path(argument.split("::")[0]).resolve() for argument in config.args)
     if not config.getoption("--ecosystem") and any(path.is_relative_to(ECOSYSTEM) for path in named):
         raise pytest.UsageError(
             "tests/ecosystem needs packages that .venv does not have. "
-            "Fix: python3 tools/dev.py ecosystem --only PATTERN"
+            "Fix: python3 tools/dev.py ecosystem -k NAME"
         )
 
 
@@ -84,6 +104,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     else:
         _deselect(config, items, {item for item in items if item.get_closest_marker("full")})
     _deselect(config, items, parts.left_out(items, *parts.chosen(config)))
+    if config.getoption("--tier"):
+        _deselect(config, items, tier.left_out(config.stash[_TIER], items))
 
 
 def _deselect(config: pytest.Config, items: list[pytest.Item], unwanted: set[pytest.Item]) -> None:
@@ -92,33 +114,13 @@ def _deselect(config: pytest.Config, items: list[pytest.Item], unwanted: set[pyt
         items[:] = [item for item in items if item not in unwanted]
 
 
-_RECORDED = pytest.StashKey[dict[str, str]]()
-_FAILED = pytest.StashKey[set[str]]()
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    marker = item.get_closest_marker("recorded")
-    if marker is None or item.config.getoption("--full"):
-        return
-    if recorded.read().get(item.nodeid) == recorded.digest(marker.args):
-        skips.skip_permanently("recorded", f"tests/data/{recorded.RECORDS.name}; --full runs it")
-
-
-def _note_result(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Collects the outcomes of recorded tests, for the end of a complete run."""
-    marker = item.get_closest_marker("recorded")
-    if marker is None or not item.config.getoption("--full"):
-        return
-    if report.failed:
-        item.config.stash.setdefault(_FAILED, set()).add(item.nodeid)
-    elif report.when == "call" and report.passed:
-        item.config.stash.setdefault(_RECORDED, {})[item.nodeid] = recorded.digest(marker.args)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    passed, failed = session.config.stash.get(_RECORDED, {}), session.config.stash.get(_FAILED, set())
-    if passed or failed:
-        recorded.write({name: digest for name, digest in passed.items() if name not in failed}, failed)
+    needed = tuple(name for marker in item.iter_markers("needs") for name in marker.args)
+    if why := absent.reason(needed):
+        pytest.skip(why)
+    # Tests compare the memory before and after. A cycle that an earlier test left, freed between the two by a
+    # collection of this test, would change the difference.
+    gc.collect()
 
 
 def pytest_collection_finish() -> None:
@@ -142,7 +144,6 @@ def _refuse_unexplained_skip(report: pytest.TestReport | pytest.CollectReport) -
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytest.TestReport:
     report = yield
     _refuse_unexplained_skip(report)
-    _note_result(item, report)
     return report
 
 

@@ -22,21 +22,18 @@ if sys.version_info < (3, 10):  # noqa: UP036 - an older python3 must print this
 from workspace import (
     ROOT,
     WorkspaceError,
-    conda,
-    cross,
     device_pass,
     docs,
     ecosystem,
     gpu,
     gpu_sanitizer,
-    images,
     legs,
+    lint,
     matrix,
     packages,
     prerequisites,
     progress,
-    release,
-    tree_lint,
+    tool_venv,
     typing_check,
     versions,
     wheel_check,
@@ -63,20 +60,13 @@ def workspace_lock():
         yield
 
 
-def set_up(
-    arguments: argparse.Namespace,
-    required=prerequisites.BUILD,
-    *,
-    core: bool = False,
-    wheels: Path | None = None,
-) -> float:
-    """Updates .venv; returns the seconds it took. wheels: folder of wheels to install instead of building."""
+def set_up(arguments: argparse.Namespace, required=prerequisites.BUILD, *, core: bool = False) -> float:
+    """Updates .venv; returns the seconds it took."""
     start = time.monotonic()
     with workspace_lock():
         prerequisites.ensure(required)
         packages.package_names()  # checks for missing packages before minutes are spent on requirements
-        packages.install_requirements()
-        built = packages.install_packages(options_of(arguments), core=core, wheels=wheels)
+        built = packages.install_packages(options_of(arguments), core=core)
     seconds = time.monotonic() - start
     print(
         f"set up in {seconds:.0f} s: {', '.join(built) + ' built' if built else 'all packages up to date'}",
@@ -92,7 +82,7 @@ def run_python(arguments: argparse.Namespace, *command: str) -> int:
 
 
 def setup(arguments: argparse.Namespace) -> int:
-    set_up(arguments, wheels=arguments.wheels)
+    set_up(arguments, core=arguments.core)
     return 0
 
 
@@ -134,70 +124,51 @@ def test(arguments: argparse.Namespace) -> int:
     set_up(arguments, prerequisites.TEST)
     options = options_of(arguments)
     env = options.run_environment()
-    chosen = legs.select(arguments.rest, full=arguments.full, sanitized=bool(options.sanitizer))
-    results = legs.run_legs(chosen, packages.PYTHON, env, ROOT / "build" / "test", arguments.jobs)
-    text, status = legs.summary(results)
-    print(text)
-    return status
+    chosen = legs.select(
+        arguments.rest,
+        every=arguments.legs,
+        full=arguments.full,
+        rest=arguments.rest_of_legs,
+        sanitized=bool(options.sanitizer),
+        names=arguments.leg,
+    )
+    complete = (arguments.legs or arguments.full) and not arguments.rest
+    record = f"python3 tools/dev.py test --{'all' if arguments.full else 'legs'}" if complete else ""
+    return legs.run(chosen, packages.PYTHON, env, ROOT / "build" / "test", arguments.jobs, record)
 
 
 def wheels(arguments: argparse.Namespace) -> int:
-    names = packages.package_names()
-    if unknown := [name for name in arguments.only if name not in names]:
-        raise WorkspaceError(f"a release has no package {unknown[0]}; it has {', '.join(names)}")
+    """Builds the wheels for this system. The workflow "wheels" builds those of a release."""
     set_up(arguments)
+    folder = ROOT / "build" / "release"
     with workspace_lock():
         if not arguments.local:
-            release.run(options_of(arguments), ROOT / "dist", twice=arguments.twice, only=arguments.only)
-            return 0
-        made = packages.build_wheels(arguments.only or names, options_of(arguments), ROOT / "dist")
+            tool_venv.make(folder, ROOT / "requirements-release.txt", "installing release tools")
+        made = packages.build_wheels(packages.package_names(), options_of(arguments), ROOT / "dist")
     for path in made:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
     if found := wheel_check.check_wheels(made):
         raise WorkspaceError("these wheels must not be published:\n" + "\n".join(found))
-    return 0
+    return 0 if arguments.local else wheel_check.run_tools(folder / "venv" / "bin", made)
 
 
-def run_images(arguments: argparse.Namespace) -> int:
-    with workspace_lock():
-        return images.run(executed=arguments.execute, suites=arguments.suite)
-
-
-def run_conda(arguments: argparse.Namespace) -> int:
-    set_up(arguments)
-    with workspace_lock():
-        return conda.run(packages.package_names() if arguments.build_all else arguments.build)
-
-
-def lint(arguments: argparse.Namespace) -> int:
+def run_lint(arguments: argparse.Namespace) -> int:
     with workspace_lock():
         prerequisites.ensure((*prerequisites.BASIC, prerequisites.DISK))
-        packages.install_requirements()
-    status = run_python(arguments, "-m", "ruff", "check", *(arguments.rest or ["."]))
-    found = tree_lint.check_tree(ROOT)
-    for line in found:
-        print(line)
-    if arguments.types:
-        with workspace_lock():
-            problems = typing_check.run()
-        for line in problems:
-            print(line)
-        found += problems
-    refused = device_pass.run(arguments.all) if arguments.device_pass or arguments.all else 0
-    bad = status != 0 or bool(found) or refused != 0
-    if not bad:
-        print("lint: clean")
-    return int(bad)
+        bad = lint.run(arguments.rest)
+        if arguments.types:
+            packages.install_requirements()
+            bad |= typing_check.run()
+        if arguments.device_pass or arguments.all:
+            packages.install_requirements()
+            bad |= device_pass.run(arguments.all)
+    return int(bad != 0)
 
 
 def run_matrix(arguments: argparse.Namespace) -> int:
     prerequisites.ensure(prerequisites.BUILD)
     torches = arguments.torch or versions.served_torch().minors()
-    if arguments.machine:
-        if arguments.python or arguments.installed_torch:
-            parser().error("--machine goes with --torch alone: the other system brings its Python")
-        return cross.run(torches, arguments.machine)
-    return matrix.run(torches, arguments.python or [matrix.RUNNING], installed=arguments.installed_torch)
+    return matrix.run(torches, arguments.python or [matrix.RUNNING])
 
 
 def run_gpu(arguments: argparse.Namespace) -> int:
@@ -213,15 +184,13 @@ def run_gpu(arguments: argparse.Namespace) -> int:
 
 def run_ecosystem(arguments: argparse.Namespace) -> int:
     set_up(arguments, prerequisites.TEST)
-    with workspace_lock():
-        versions = ecosystem.install()
-    return ecosystem.run(versions, arguments.only, arguments.all, arguments.record, arguments.rest)
+    return ecosystem.run(arguments.rest)
 
 
 def run_docs(arguments: argparse.Namespace) -> int:
     set_up(arguments)
     with workspace_lock():
-        return docs.run(VERBS, code=not arguments.no_code)
+        return docs.run(code=not arguments.no_code)
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -230,19 +199,16 @@ def bench(arguments: argparse.Namespace) -> int:
 
 
 def clean(arguments: argparse.Namespace) -> int:
-    """Removes build products, and .venv with --all. Files under version control are kept."""
+    """Removes build products, and .venv with --all. Records and files under version control are kept."""
     with workspace_lock():
         targets = [
             ROOT / "dist",
             *(ROOT / "packages").glob("*/build"),
             *(ROOT / "packages").glob("*/src/*.egg-info"),
         ]
-        targets += [path for path in (ROOT / "build").iterdir() if path.name != "dev.lock"]
-        targets += (
-            [packages.VENV]
-            if arguments.all
-            else [packages.STAMPS / name for name in packages.package_names()]
-        )
+        targets += [path for path in (ROOT / "build").iterdir() if path.name not in ("dev.lock", "records")]
+        targets += [packages.STAMPS / name for name in packages.package_names()]
+        targets += [ROOT / ".venv"] * arguments.all
         for path in targets:
             if path.is_dir():
                 shutil.rmtree(path)
@@ -258,14 +224,12 @@ VERBS = {
     ),
     "test": (
         test,
-        "set up, then run every test; with a PATH only that, once; further arguments go to pytest",
+        "set up, then test what changed and a sample of the rest; a PATH: only that; more goes to pytest",
     ),
     "setup": (setup, "make .venv, install the requirements, build the packages"),
-    "wheels": (wheels, "build dist/*.whl for any Linux of the platform tag, and check what an index needs"),
-    "images": (run_images, "check the Dockerfiles in docker/; dist/ has to hold the wheels for --execute"),
-    "conda": (run_conda, "render the recipe in conda/, and build its outputs with packages of this machine"),
-    "lint": (lint, "ruff and the rules of the tree"),
-    "matrix": (run_matrix, "build and test with another torch, Python or processor, in build/matrix"),
+    "wheels": (wheels, "build dist/*.whl for this system, and check what an index needs"),
+    "lint": (run_lint, "run the hooks of pre-commit on all files; arguments go to `pre-commit run`"),
+    "matrix": (run_matrix, "build and test with another torch or Python, in build/matrix"),
     "gpu": (
         run_gpu,
         "build the packs over CUDA in build/gpu and test them on an NVIDIA GPU; arguments name suites",
@@ -291,8 +255,8 @@ def parser() -> argparse.ArgumentParser:
         sanitizer.add_argument("--asan", action="store_true", help="build with the address and UB sanitizers")
         sanitizer.add_argument("--tsan", action="store_true", help="build with the thread sanitizer")
         if name == "setup":
-            text = "install the wheels in this folder, and build the packages that have none there"
-            verb.add_argument("--wheels", type=Path, metavar="FOLDER", help=text)
+            text = "build the packages that a tensor on the device needs, and installed ones, and no others"
+            verb.add_argument("--core", action="store_true", help=text)
         if name == "test":
             verb.add_argument(
                 "--all",
@@ -301,11 +265,19 @@ def parser() -> argparse.ArgumentParser:
                 action="store_true",
                 help="complete sweeps in the first leg, and every test that depends on a mode in each mode",
             )
+            text = "all legs: every test, and shares of those that depend on a mode in each mode (CI)"
+            verb.add_argument("--legs", action="store_true", help=text)
+            text = (
+                "a share of all legs, by turns, without the tests that the tier has run (CI on one machine)"
+            )
+            verb.add_argument("--rest", dest="rest_of_legs", action="store_true", help=text)
+            text = "this leg; may be repeated"
+            verb.add_argument("--leg", action="append", default=[], metavar="NAME", help=text)
             verb.add_argument(
                 "--jobs",
                 type=int,
-                default=(os.cpu_count() or 1) + 1,
-                help="legs at a time; 1 gives each the terminal, as --pdb needs (default: cores + 1, "
+                default=legs.JOBS,
+                help="processes; 1 runs the tests on the terminal, as --pdb needs (default: cores + 1, "
                 "as tests of several processes often wait)",
             )
         if name == "lint":
@@ -318,42 +290,13 @@ def parser() -> argparse.ArgumentParser:
             text = "check the types of the Python API with mypy and pyright (installs them)"
             verb.add_argument("--types", action="store_true", help=text)
         if name == "wheels":
-            chosen = verb.add_mutually_exclusive_group()
-            chosen.add_argument("--local", action="store_true", help="for this system only, which is faster")
-            chosen.add_argument(
-                "--twice",
-                action="store_true",
-                help="build a copy of the tree in another folder too, and compare the wheels",
-            )
-            verb.add_argument(
-                "--only",
-                action="append",
-                default=[],
-                metavar="PACKAGE",
-                help="build this package; may be repeated (default: all). A wheel that is up to date is kept",
-            )
-        if name == "images":
-            text = "run each instruction once, as root in a system that debootstrap makes"
-            verb.add_argument("--execute", action="store_true", help=text)
-            text = "only the images that begin with this suite of Debian; may be repeated"
-            verb.add_argument("--suite", action="append", default=[], metavar="SUITE", help=text)
-        if name == "conda":
-            chosen = verb.add_mutually_exclusive_group()
-            text = "build this output; may be repeated"
-            chosen.add_argument("--build", action="append", default=[], metavar="OUTPUT", help=text)
-            chosen.add_argument("--build-all", action="store_true", help="build every output")
+            text = "without auditwheel, twine and check-wheel-contents, which are installed otherwise"
+            verb.add_argument("--local", action="store_true", help=text)
         if name == "matrix":
             for option, example in (("--torch", "2.12"), ("--python", "3.12")):
                 default = "all" if option == "--torch" else "the one that runs dev.py"
                 text = f"as {example}; may be repeated (default: {default})"
                 verb.add_argument(option, action="append", metavar="X.Y", help=text)
-            verb.add_argument(
-                "--installed-torch",
-                action="store_true",
-                help="use the torch that the Python has, with its CUDA libraries",
-            )
-            text = "compile for this processor, and test in a Debian system of it that QEMU emulates (root)"
-            verb.add_argument("--machine", choices=sorted(cross.MACHINES), help=text)
         if name == "gpu":
             verb.add_argument("--build", action="store_true", help="build and import only; needs no GPU")
             text = "run kernels under compute-sanitizer; arguments name its tools (default: three)"
@@ -361,13 +304,6 @@ def parser() -> argparse.ArgumentParser:
             verb.add_argument("--jobs", type=int, default=12, help="processes at a time (default: 12)")
             text = "end a process of tests after so many seconds (default: 3600)"
             verb.add_argument("--limit", type=float, default=3600, help=text)
-        if name == "ecosystem":
-            text = "only cases whose name holds this shell-style pattern"
-            verb.add_argument("--only", default="", metavar="PATTERN", help=text)
-            text = "the cases that take long too; a complete run writes tests/ecosystem/last_run.json"
-            verb.add_argument("--all", action="store_true", help=text)
-            text = "put the outcomes of a run with --only into the record too"
-            verb.add_argument("--record", action="store_true", help=text)
         if name == "docs":
             verb.add_argument("--no-code", action="store_true", help="do not run the code blocks of pages")
         if name == "clean":
@@ -377,7 +313,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     arguments, arguments.rest = parser().parse_known_args(argv)
-    if arguments.rest and arguments.verb in ("setup", "wheels", "images", "conda", "matrix", "docs", "clean"):
+    if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "docs", "clean"):
         parser().error(f"{arguments.verb} takes no argument {arguments.rest[0]}")
     try:
         return arguments.run(arguments)
@@ -389,6 +325,9 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    # Builds and tests start hundreds of processes that import torch, which takes twice as long if each one
+    # compiles torch's modules.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # A terminated run exits like an interrupted one, which ends the processes it started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

@@ -9,12 +9,8 @@
 
 namespace {
 
-at::Tensor result(const at::Tensor& self) {
-  return at::empty_like(self);
-}
-bool is_float(const at::Tensor& self) {
-  return self.scalar_type() == at::kFloat;
-}
+at::Tensor result(const at::Tensor& self) { return at::empty_like(self); }
+bool is_float(const at::Tensor& self) { return self.scalar_type() == at::kFloat; }
 
 TORCH_LIBRARY(bench_cxx, library) {
   library.def("result(Tensor self) -> Tensor");

@@ -7,12 +7,8 @@ namespace {
 
 using torch::stable::Tensor;
 
-Tensor result(const Tensor& self) {
-  return musa_runtime::stable::new_empty(self, self.sizes());
-}
-bool is_float(const Tensor& self) {
-  return self.scalar_type() == torch::headeronly::ScalarType::Float;
-}
+Tensor result(const Tensor& self) { return musa_runtime::stable::new_empty(self, self.sizes()); }
+bool is_float(const Tensor& self) { return self.scalar_type() == torch::headeronly::ScalarType::Float; }
 
 } // namespace
 

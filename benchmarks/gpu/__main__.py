@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 """Compares the musa device over musa-cuda with torch.cuda on one GPU.
 
-MUSA_HOME=<musa_cuda.home()> TORCH_MUSA_OPS=mudnn,ported,host-copy python -m benchmarks.gpu --out build/bench
+MUSA_HOME=<musa_cuda.home()> TORCH_MUSA_OPS=mudnn,ported,host-copy python -m benchmarks.gpu
 
 Forward cases run on both devices in turn; the median of the rounds' ratios counts. Their device times are
 measured in one process, and their host times, which differ by process, in several. Cases with a backward
@@ -16,14 +16,16 @@ import argparse
 import faulthandler
 import functools
 import json
+import os
 import statistics
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
+
+from tests.harness import records
 
 from . import training
 from .cases import BACKWARD, DEVICE, HOST, Call, Case
@@ -161,9 +163,14 @@ def table(rows: Sequence[dict]) -> str:
     return "\n".join(lines)
 
 
+def write(name: str, command: str, result: str, **details: list[dict]) -> None:
+    device = torch.cuda.get_device_name(0)
+    summary = f"{device}, torch {torch.__version__}: {result}"
+    records.write(name, command, summary, device=device, cuda=torch.version.cuda, **details)
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of gpu.json")
     parser.add_argument("--alone", choices=("cuda", "musa"), help=argparse.SUPPRESS)
     parser.add_argument("--host", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--stacks-after", type=float, help=argparse.SUPPRESS)
@@ -189,14 +196,11 @@ def main(arguments: Sequence[str]) -> int:
         )
         return 1
     if options.training:
-        record: dict = {
-            "device": torch.cuda.get_device_name(0), "torch": torch.__version__, "cuda": torch.version.cuda,
-            "date": time.strftime("%Y-%m-%d"), "rows": [],
-        }  # fmt: skip
-        options.out.mkdir(parents=True, exist_ok=True)
+        rows = []
         for one in training.run(options.case or training.CASES):
-            record["rows"].append(one)  # written after each case, because a run may be interrupted
-            (options.out / "gpu_training.json").write_text(json.dumps(record, indent=1) + "\n")
+            rows.append(one)  # written after each case, because a run may be interrupted
+            command = "python -m benchmarks.gpu --training"
+            write("gpu_training", command, f"{len(rows)} training steps", rows=rows)
         return 0
     if options.host:
         print(json.dumps(beside(HOST)))
@@ -216,13 +220,10 @@ def main(arguments: Sequence[str]) -> int:
             for name, times in alone(device, limit=PROCESS_LIMIT_S).items():
                 rounds[device, name] += times
     rows += [row(case, rounds["cuda", case.name], rounds["musa", case.name]) for case in BACKWARD]
-    result = {
-        "device": torch.cuda.get_device_name(0), "torch": torch.__version__, "cuda": torch.version.cuda,
-        "date": time.strftime("%Y-%m-%d"), "rows": rows, "refused": refused,
-    }  # fmt: skip
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "gpu.json").write_text(json.dumps(result, indent=1) + "\n")
-    print(f"{result['device']}, torch {result['torch']}\n{table(rows)}")
+    within = f"{sum(one['ratio'] <= one['bar'] for one in rows)} of {len(rows)} medians within their bars"
+    first = os.environ.get("TORCH_MUSA_OPS", "default").split(",")[0]
+    write(f"gpu_operators_{first}", "python -m benchmarks.gpu", within, rows=rows, refused=refused)
+    print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}\n{table(rows)}")
     for one in refused:
         print(f"refused: {one['name']}: {one['error']}")
     return 0

@@ -167,7 +167,8 @@ int run(const Options& options) {
 
   read(options.model); // otherwise torch reports a missing file as an archive error
   const std::filesystem::path path = options.model;
-  const Model model = path.extension() == ".pt2" ? load_package(options.model, device) : load_script(options.model, device);
+  const Model model =
+      path.extension() == ".pt2" ? load_package(options.model, device) : load_script(options.model, device);
 
   const c10::InferenceMode inference;
   at::Tensor logits;
@@ -183,8 +184,9 @@ int run(const Options& options) {
       logits.dim() == 2, "The model returned a tensor of ", logits.dim(), " dimensions where logits (N, classes) are ",
       "expected. Fix: export a classifier, as export_model.py does.");
   print(logits, model.classes, options.top);
-  std::printf("%.2f ms a batch of %ld on %s\n", elapsed.count() / options.repeats, static_cast<long>(input.size(0)),
-              device.str().c_str());
+  std::printf(
+      "%.2f ms a batch of %ld on %s\n", elapsed.count() / options.repeats, static_cast<long>(input.size(0)),
+      device.str().c_str());
   if (!options.save.empty()) {
     const std::vector<char> data = torch::jit::pickle_save(logits);
     std::ofstream file(options.save, std::ios::binary);

@@ -26,6 +26,7 @@ from benchmarks import (
     training,
 )
 from benchmarks.measure import Effort, Row
+from tests.harness import records
 from tests.harness.device import DEVICE
 
 pytestmark = pytest.mark.once
@@ -343,13 +344,13 @@ def _run(folder, ratio, names=("add", "mm"), clock="process_time"):
     return str(folder)
 
 
-def test_a_record_of_dispatch_holds_medians_and_keeps_other_rows(tmp_path):
-    record = tmp_path / "record.json"
-    record.write_text(json.dumps({"about": "x", "after": {"GRU": {"ratio": 0.8}}}))
+def test_a_record_of_dispatch_holds_medians_and_keeps_other_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "FOLDER", tmp_path / "records")
+    records.write("dispatch", "x", "x", after={"GRU": {"ratio": 0.8}})
     before = [_run(tmp_path / f"b{i}", ratio) for i, ratio in enumerate((1.2, 1.3, 1.9))]
     after = [_run(tmp_path / f"a{i}", ratio) for i, ratio in enumerate((1.1, 1.0, 1.2))]
-    dispatch_record.main(["--record", str(record), "--before", *before, "--after", *after])
-    written = json.loads(record.read_text())
+    dispatch_record.main(["--before", *before, "--after", *after])
+    written = records.read("dispatch")
     assert written["before"]["add"] == {"ratio": 1.3, "quartiles": [1.2, 1.4], "bar": 1.2}
     assert written["after"]["mm"] == {"ratio": 1.1, "quartiles": [1.0, 1.2], "bar": 1.2}
     assert written["after"]["GRU"] == {"ratio": 0.8}
@@ -357,10 +358,9 @@ def test_a_record_of_dispatch_holds_medians_and_keeps_other_rows(tmp_path):
 
 
 @pytest.mark.parametrize("other", [{"names": ("add",)}, {"clock": "perf_counter"}], ids=["rows", "clock"])
-def test_a_record_of_dispatch_refuses_runs_that_do_not_match(tmp_path, other):
-    record = tmp_path / "record.json"
-    record.write_text("{}")
+def test_a_record_of_dispatch_refuses_runs_that_do_not_match(tmp_path, monkeypatch, other):
+    monkeypatch.setattr(records, "FOLDER", tmp_path / "records")
     runs = ["--before", _run(tmp_path / "b", 1.2), "--after", _run(tmp_path / "a", 1.1)]
     with pytest.raises(ValueError):
-        dispatch_record.main(["--record", str(record), *runs, _run(tmp_path / "other", 1.1, **other)])
-    assert record.read_text() == "{}"
+        dispatch_record.main([*runs, _run(tmp_path / "other", 1.1, **other)])
+    assert records.read("dispatch") == {}

@@ -2,14 +2,13 @@
 # Copyright (c) torch_musa contributors
 """Shares of providers are counted correctly, and wrong results are refused. No test asserts a time."""
 
-import json
-
 import pytest
 import torch
 from rich.console import Console
 
 from benchmarks import mudnn_share, providers, training
 from benchmarks.mudnn_share import Share, Workload
+from tests.harness import records
 from tests.harness.device import DEVICE
 
 pytestmark = pytest.mark.once
@@ -133,10 +132,10 @@ def test_calls_are_counted_by_their_provider():
 
 
 @needs_musa
-def test_a_quick_run_of_small_networks_reports_their_providers(tmp_path, capsys):
-    path = tmp_path / "share.json"
-    assert mudnn_share.main(["--quick", "--out", str(path)], SMALL) == 0
-    content = json.loads(path.read_text())
+def test_a_quick_run_of_small_networks_reports_their_providers(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    assert mudnn_share.main(["--quick"], SMALL) == 0
+    content = records.read("mudnn_share_quick")
     first = torch.musa.ops.explain("aten::addmm")["provider"]
     assert [row["name"] for row in content["workloads"]] == [workload.name for workload in SMALL]
     for row in content["workloads"]:

@@ -1,26 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Expectations, counting and the device for the conformance suites."""
+"""Expectations, shares and the device for the conformance suites."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.conformance import cuda_dtypes, expectations
-from tests.conformance.catalogue import DTYPE_SUITE, SUITES
-from tests.conformance.results import (
-    LAST_DTYPE_RUN,
-    LAST_FULL_RUN,
-    Tally,
-    calls_by_provider,
-    provider_of,
-    record_file,
-    settings,
-)
+from tests.conformance import expectations
+from tests.conformance.results import provider_of
 from tests.harness import parts
 from tests.harness.device import DEVICE, unavailable_reason
 
@@ -28,12 +19,9 @@ from tests.harness.device import DEVICE, unavailable_reason
 # fewer.
 collect_ignore = [] if "ported" in os.environ.get("TORCH_MUSA_OPS", "ported") else ["test_cuda_dtypes.py"]
 
-_TALLY = pytest.StashKey[Tally]()
-
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "conformance(database, variant): one suite of the conformance run")
-    config.stash[_TALLY] = Tally()
 
 
 def _key(item: pytest.Item) -> tuple[str, str, str, str] | None:
@@ -85,46 +73,11 @@ def _quiet() -> Iterator[None]:
 
 
 @pytest.fixture
-def count(request: pytest.FixtureRequest):
+def count() -> Callable[[int], None]:
     """Call with the number of samples a test compared; none at all fails it."""
-    key = _key(request.node)
 
-    def record(samples: int) -> None:
+    def check(samples: int) -> None:
         if samples == 0:
             pytest.fail("no sample was compared: this test would prove nothing")
-        request.node.user_properties.append(("conformance", (key, samples)))
 
-    return record
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if report.when == "call":
-        _pending[report.nodeid] = report
-
-
-_pending: dict[str, pytest.TestReport] = {}
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    config = session.config
-    tally = config.stash[_TALLY]
-    keys = {item.nodeid: _key(item) for item in session.items}
-    for nodeid, report in _pending.items():
-        key = keys.get(nodeid)
-        if key is not None:
-            database, _, variant, kind = key
-            samples = sum(value[1] for name, value in report.user_properties if name == "conformance")
-            outcome = "known failure" if hasattr(report, "wasxfail") and report.skipped else report.outcome
-            tally.add(database, variant, kind, outcome, samples)
-    if not config.getoption("--full") or DEVICE == "cpu":
-        return
-    applied = [(*entry.key, entry.cause) for entry in expectations.load() if entry.applies(True, provider_of)]
-    gaps = [(*key, reason) for key, reason in cuda_dtypes.gaps().items()]
-    for databases, cases, failures, base in (
-        ({each for each, _ in SUITES}, sum(len(make()) for make in SUITES.values()), applied, LAST_FULL_RUN),
-        ({DTYPE_SUITE[0]}, len(cuda_dtypes.pairs()), gaps, LAST_DTYPE_RUN),
-    ):
-        part = tally.of(databases)
-        # A run that failed is not the one to compare later runs with.
-        if part.tests() == cases and not part.failures():
-            part.write(failures, settings(), calls_by_provider(), record_file(settings(), base))
+    return check

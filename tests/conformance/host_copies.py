@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Lists the operators that are computed on copies in host memory if the host cannot address device memory.
+"""Operators that are computed on copies in host memory if the host cannot address device memory.
 
-`MUSA_EMULATOR_MEMORY=strict python -m tests.conformance.host_copies` calls every operator of torch's database
-on musa as reach.py does (plain, gradient, in place, out=; five dtypes), in the default order of providers.
-It writes the counts of such calls, each with a reason, to `host_copies.json`.
+`MUSA_EMULATOR_MEMORY=strict python -m tests.conformance.host_copies [EVERY]` calls every operator of torch's
+database, or the EVERY-th ones, on musa as reach.py does (plain, gradient, in place, out=; five dtypes), in
+the default order of providers. It prints the operators that are computed on copies and are not in
+`host_copies.json`; without EVERY, it then writes a new list.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 import warnings
 from pathlib import Path
 
 import torch
 
 from tests.conformance import reach
+from tests.harness.device import host_can_address_device_memory
 
-COUNTS_FILE = Path(__file__).with_name("host_copies.json")
+LIST = Path(__file__).with_name("host_copies.json")
 # The first pattern that an operator's name matches gives its reason.
 REASONS = {
     r"_linalg_svd|_linalg_eigh|linalg_eig": "no pack has kernels of singular values and eigenvalues",
@@ -33,33 +36,32 @@ REASONS = {
     r"_efficientzerotensor|empty_like|fill_|mul\.Scalar|mm$": "no pack has kernels of sparse layouts",
     r"_logcumsumexp": "complex numbers: the kernel takes real ones",
 }
-NOT_EXAMINED = "not examined: some dtypes or layouts that no kernel of a pack takes"
 
 
-def reason(op: str) -> str:
+def reason(op: str) -> str | None:
+    """The reason why an operator is computed on copies; None if no pattern matches."""
     name = op.removeprefix("aten::")
-    return next((text for pattern, text in REASONS.items() if re.match(pattern, name)), NOT_EXAMINED)
+    return next((text for pattern, text in REASONS.items() if re.match(pattern, name)), None)
 
 
-def counts() -> dict[str, int]:
-    """Operators that this process has computed on copies and their calls, the most frequent first."""
-    rows = sorted(torch.musa.ops.fallback_report(), key=lambda row: (-row["count"], row["op"]))
-    return {row["op"]: row["count"] for row in rows}
+def listed() -> list[str]:
+    return json.loads(LIST.read_text(encoding="utf-8"))
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
     torch.musa.init()
-    if torch.musa.get_device_properties(0).is_integrated:
+    if host_can_address_device_memory():
         raise SystemExit(
             "the host can address this device's memory, so nothing is copied.\n"
             "Fix: MUSA_EMULATOR_MEMORY=strict python -m tests.conformance.host_copies"
         )
-    reach.record()
-    found = counts()
-    rows = {op: {"calls": calls, "reason": reason(op)} for op, calls in found.items()}
-    COUNTS_FILE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    reach.record(every=int(sys.argv[1]) if len(sys.argv) > 1 else 1)
+    found = {row["op"]: row["count"] for row in torch.musa.ops.fallback_report()}
     print(f"{len(found)} operators were computed on copies, in {sum(found.values())} calls")
+    print("not listed:", *sorted(found.keys() - set(listed())))
+    if len(sys.argv) == 1:
+        LIST.write_text(json.dumps(sorted(found), indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The known failures stay few, explained and alive, and the record of the complete run matches them."""
+"""The known failures stay few, explained and alive."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import pytest
 
 from tests.conformance import catalogue, conftest, expectations, operators
-from tests.conformance.results import LAST_FULL_RUN, Tally, record_file, records
 
 # Nothing here depends on the execution mode of this process.
 pytestmark = pytest.mark.once
@@ -74,55 +70,6 @@ def test_names_in_the_operator_lists_exist() -> None:
     )
     for listed in lists:
         assert listed <= names, sorted(listed - names)
-
-
-def test_a_complete_run_is_recorded_with_its_counts(tmp_path) -> None:
-    tally = Tally()
-    tally.add("op", "forward", "float32", "passed", 3)
-    tally.add("op", "forward", "float32", "passed", 4)
-    tally.add("op", "forward", "float32", "known failure", 0)
-    assert tally.tests() == 3
-    path = tmp_path / "run.json"
-    tally.write([], {"execution": "inline"}, {"mudnn": 9, "cpu": 4}, path)
-    record = json.loads(path.read_text())
-    assert record["results"]["op"]["forward"]["float32"] == {"passed": 2, "known failure": 1, "samples": 7}
-    assert record["calls"] == {"mudnn": 9, "cpu": 4}
-
-
-@pytest.mark.parametrize(
-    ("operators", "memory", "execution", "name"),
-    [
-        ("default", "shared", "inline", "last_full_run.json"),
-        ("default", "strict", "inline", "last_full_run.strict.json"),
-        ("mudnn,host-copy", "strict", "async", "last_full_run.mudnn_host_copy_strict_async.json"),
-        ("aten::*norm*=host;*=mudnn", "shared", "lazy", "last_full_run.aten_norm_host_mudnn_lazy.json"),
-    ],
-)
-def test_each_policy_has_a_record_of_its_own(operators: str, memory: str, execution: str, name: str) -> None:
-    path = record_file({"operators": operators, "memory": memory, "execution": execution})
-    assert path == LAST_FULL_RUN.with_name(name)
-
-
-def test_the_default_policy_has_a_record() -> None:
-    assert LAST_FULL_RUN in records(), "record one: pytest --full tests/conformance"
-
-
-@pytest.mark.parametrize("path", records(), ids=lambda path: path.stem)
-def test_the_last_complete_run_had_no_unexpected_failure(path: Path) -> None:
-    record = json.loads(path.read_text())
-    outcomes = {
-        outcome
-        for variants in record["results"].values()
-        for kinds in variants.values()
-        for counts in kinds.values()
-        for outcome in counts
-    }
-    assert outcomes <= {"passed", "known failure", "samples"}
-    listed = {tuple(entry[:4]) for entry in record["known_failures"]}
-    entries = expectations.load()
-    known = {entry.key for entry in entries}
-    everywhere = {entry.key for entry in entries if not entry.operator}
-    assert everywhere <= listed <= known, "record a new run: pytest --full tests/conformance"
 
 
 def test_the_parts_of_a_run_are_every_case_once(request):

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The fixtures of cases with real packages, the rule of known failures, and the record of a run."""
+"""The fixtures of cases with real packages, and the rule of known failures."""
 
 from __future__ import annotations
 
 import contextlib
-import fnmatch
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +21,7 @@ _FACTS = pytest.StashKey[dict[str, Any]]()
 
 
 def case_of(nodeid: str) -> str:
-    """The name of a case in records: ``test_timm.py::test_models[resnet18]``."""
+    """The name of a case in known_failures.py: ``test_timm.py::test_models[resnet18]``."""
     return nodeid.removeprefix("tests/ecosystem/")
 
 
@@ -32,14 +30,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         from tests.ecosystem import vision_schemas
 
         vision_schemas.declare()
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    pattern = config.getoption("--ecosystem-only")
-    if pattern:
-        wanted = [item for item in items if fnmatch.fnmatch(case_of(item.nodeid), f"*{pattern}*")]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
-        items[:] = wanted
 
 
 class Both:
@@ -79,7 +69,7 @@ class Both:
         return found
 
     def judge(self, expected, found, summary, within, cpu_parameters="", cpu_results="") -> None:
-        """Compares two results; the record gets the difference and the devices."""
+        """Compares two results; the report gets the difference and the devices."""
         from tests.ecosystem import comparison
 
         self._facts["device"] = summary
@@ -177,7 +167,6 @@ def judged(known: Known, failed: bool, text: str) -> tuple[str, str]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytest.TestReport:
     report = yield
     known = KNOWN_FAILURES.get(case_of(item.nodeid))
-    outcome, reason = report.outcome, ""
     if known is not None and report.when == "call":
         text = str(call.excinfo.value) if call.excinfo else ""
         outcome, reason = judged(
@@ -187,31 +176,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytes
             report.outcome, report.wasxfail = "skipped", reason
         else:
             report.outcome, report.longrepr = "failed", reason
-    elif report.failed:
-        reason = f"{call.excinfo.typename}: {call.excinfo.value}"
-    if report.when == "call" or report.failed:
-        _note(item, outcome, reason, round(call.duration, 2))
+    if report.when == "call":
+        report.user_properties += [(name, str(fact)) for name, fact in item.stash.get(_FACTS, {}).items()]
     return report
-
-
-def _note(item: pytest.Item, outcome: str, reason: str, seconds: float) -> None:
-    """Appends a line to the file of results, so that those before a crash are kept."""
-    path = os.environ.get("MUSA_ECOSYSTEM_RESULTS")
-    if path:
-        facts = item.stash.get(_FACTS, {})
-        line = {
-            "case": case_of(item.nodeid),
-            "outcome": outcome,
-            "seconds": seconds,
-            "reason": reason,
-            **facts,
-        }
-        with open(path, "a") as file:
-            file.write(json.dumps(line) + "\n")
-
-
-def pytest_runtest_logstart(nodeid: str, location: tuple) -> None:
-    path = os.environ.get("MUSA_ECOSYSTEM_RESULTS")
-    if path:
-        with open(path, "a") as file:
-            file.write(json.dumps({"started": case_of(nodeid)}) + "\n")

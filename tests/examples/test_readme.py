@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The README and the pages that it links to are correct: its program runs, its commands and the targets of
-its links exist, it fits on one screen, and the page of the wheels has every package."""
+"""The README's program runs, CI runs its commands, it fits on one screen and links to the
+guide, and the page of the wheels has every package."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import pages
+from tests.harness import pages
 from tests.harness.device import DEVICE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,19 +40,6 @@ def test_ci_runs_the_commands_that_the_readme_gives():
     assert "python3 tools/dev.py demo" in commands
     assert "python3 tools/dev.py test" in commands and "python3 tools/dev.py test" in ci
     assert "python3 tools/dev.py lint --device-pass" in ci
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_every_verb_and_link_exists(page):
-    text = (ROOT / page).read_text()
-    known = subprocess.run(
-        [sys.executable, ROOT / "tools" / "dev.py", "--help"], capture_output=True, text=True
-    )
-    for verb in re.findall(r"tools/dev\.py (\w+)", text):
-        assert re.search(rf"^ +{verb}( |$)", known.stdout, re.MULTILINE), f"{page} names dev.py {verb}"
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (ROOT / target).exists(), f"{page} links to {target}, which does not exist"
 
 
 @pytest.mark.once

@@ -41,7 +41,7 @@ def prepare(tree: Path) -> Path:
     """
     shutil.copytree(ROOT, tree, ignore=NOT_COPIED, dirs_exist_ok=True, copy_function=copy_if_changed)
     sys.path.insert(0, str(tree / "tools"))
-    from workspace import gpu, matrix
+    from workspace import gpu
 
     (tree / "pyproject.toml").write_text(gpu.for_gpu((ROOT / "pyproject.toml").read_text(), PACKAGES))
 
@@ -58,7 +58,7 @@ def prepare(tree: Path) -> Path:
     if not cell.executable.exists():
         venv = [sys.executable, "-m", "venv", "--without-pip", str(tree / ".venv")]
         subprocess.run(venv, check=True)
-        matrix.share_torch(cell, sys.executable)
+        gpu.share_torch(cell, sys.executable)
         gpu.use_packages_of_this_python(cell)
     subprocess.run([sys.executable, "tools/dev.py", "setup"], cwd=tree, env=cell.environment(), check=True)
     os.environ["MUSA_HOME"] = str(cell.home)

@@ -37,7 +37,9 @@ def host_can_address_device_memory() -> bool:
     """Whether device memory is also host memory (unified-memory devices, the emulator's default mode)."""
     if DEVICE == "cpu":
         return True
-    return bool(torch.musa.get_device_properties(0).is_integrated)
+    from musa_runtime.capabilities import capabilities
+
+    return capabilities().host_addressable
 
 
 def synchronize() -> None:

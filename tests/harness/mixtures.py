@@ -3,7 +3,7 @@
 """docs/mixtures.md quotes the message of each mixture of releases, and names the test that produces it.
 
 That test calls `check`, so it fails after a change of the message until the page has the new words.
-`tests/tools/test_mixtures_page.py` checks that every row names an existing test that calls `check`.
+`tests/manual/test_mixtures.py` checks that every row names an existing test that calls `check`.
 """
 
 from __future__ import annotations

@@ -30,9 +30,7 @@ def sample(values: Iterable[Any], step: int, always: Collection[Any] = ()) -> li
     def full_only(value: Any) -> Any:
         return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.full)
 
-    return [
-        value if n % step == 0 or value in always else full_only(value) for n, value in enumerate(values)
-    ]
+    return [value if n % step == 0 or value in always else full_only(value) for n, value in enumerate(values)]
 
 
 def left_out(items: Iterable[pytest.Item], index: int, count: int) -> set[pytest.Item]:

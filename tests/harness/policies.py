@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.harness import absent
+
 POLICIES = {
     "default": (),
     "discrete": ("mudnn", "ported", "host-copy"),  # the default where the host cannot address device memory
@@ -19,8 +21,11 @@ def policy(name: str) -> Iterator[None]:
     """Set the named order of providers within the block."""
     import torch
 
+    from tests.harness.device import host_can_address_device_memory
+
     providers = POLICIES[name]
-    if not torch.musa.get_device_properties(0).is_integrated:  # the host cannot address the device's memory
+    absent.skip_without(providers)
+    if not host_can_address_device_memory():
         providers = tuple("host-copy" if provider == "host" else provider for provider in providers)
     if not providers:
         yield

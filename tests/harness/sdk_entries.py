@@ -13,6 +13,8 @@ from .emulator import loaded_sdk
 
 _RUNTIME_API = 2
 _ENTER = 0
+# Another thread may still be at the start of a callback when its subscriber is removed, so none is freed.
+_callbacks: list[object] = []
 
 
 class _CallbackData(ctypes.Structure):
@@ -41,6 +43,7 @@ def entering(function: str, action: Callable[[], object]) -> Iterator[None]:
         finally:
             inside = False
 
+    _callbacks.append(see)
     subscriber = ctypes.c_void_p()
     for result in (
         mupti.muptiSubscribe(ctypes.byref(subscriber), see, None),

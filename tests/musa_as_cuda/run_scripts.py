@@ -2,12 +2,12 @@
 # Copyright (c) torch_musa contributors
 """Runs the public CUDA scripts of scripts.yaml unmodified on musa, and compares them with the CPU.
 
-    python -m tests.musa_as_cuda.run_scripts FOLDER [--only NAME ...] [--record FILE]
+    python -m tests.musa_as_cuda.run_scripts FOLDER [--only NAME ...]
 
 FOLDER holds git clones named owner+name. Each script is written from its clone at the commit in the list into
 a scratch folder in FOLDER and runs twice: with torch alone on the CPU, and by `python -m torch_musa run
 --as-cuda`. A script passes if it ends with status 0, musa's kernels were called, and the numbers that it
-prints are alike.
+prints are alike. A run of all scripts is recorded in build/records/as_cuda_scripts.json.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import yaml
+
+from tests.harness import records
 
 from . import stand_in_data
 
@@ -220,7 +222,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.musa_as_cuda.run_scripts", description=__doc__)
     parser.add_argument("folder", type=Path, help="holds git clones named owner+name")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="names of scripts")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="where to write the outcomes, as JSON")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where checkouts and logs stay")
     options = parser.parse_args(arguments)
     outcomes = []
@@ -236,20 +237,13 @@ def main(arguments: list[str] | None = None) -> int:
             outcome = try_script(script, clone, scratch)
         outcomes.append(outcome)
         print(f"{outcome.status} {outcome.name} {outcome.seconds} s {outcome.why}", flush=True)
-        if options.record:
-            write(options.record, outcomes)
     passed = sum(outcome.status == "passed" for outcome in outcomes)
-    print(f"{passed} of {len(outcomes)} scripts passed")
+    result = f"{passed} of {len(outcomes)} scripts passed"
+    print(result)
+    if not options.only:
+        command = "python -m tests.musa_as_cuda.run_scripts FOLDER"
+        records.write("as_cuda_scripts", command, result, scripts=[asdict(outcome) for outcome in outcomes])
     return int(passed != len(outcomes))
-
-
-def write(path: Path, outcomes: list[Outcome]) -> None:
-    """Writes the record; scripts in the list that did not run this time keep their recorded outcome."""
-    kept = json.loads(path.read_text())["scripts"] if path.exists() else []
-    found = {row["name"]: row for row in [*kept, *map(asdict, outcomes)]}
-    rows = [found[script.name] for script in listed() if script.name in found]
-    record = {"passed": sum(row["status"] == "passed" for row in rows), "of": len(rows), "scripts": rows}
-    path.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

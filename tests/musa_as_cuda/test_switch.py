@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 
 import pytest
 import torch
 
 import musa_as_cuda
 from musa_as_cuda import replacements
+from musa_as_cuda.mode import is_active
 from tests.harness.subprocesses import run_code, run_forked, run_module, run_python
 from tests.torch_musa.test_no_monkeypatch import changes, refused
 
@@ -113,6 +117,85 @@ def test_blocks_may_be_nested():
     assert not musa_as_cuda.is_enabled() and not torch.cuda.is_available()
     with pytest.raises(musa_as_cuda.AsCudaError, match="the switch is off"):
         musa_as_cuda.disable()
+
+
+class _Subclass(threading.Thread):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def run(self):
+        self.function()
+
+
+def _joined(thread):
+    thread.start()
+    thread.join()
+
+
+def _in_an_executor(function):
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(function).result()
+
+
+def _in_a_pool(function):
+    with ThreadPool(1) as pool:
+        pool.apply(function)
+
+
+# Ways in which programs start a thread that calls a function.
+THREADS = {
+    "Thread": lambda function: _joined(threading.Thread(target=function)),
+    "subclass": lambda function: _joined(_Subclass(function)),
+    "Timer": lambda function: _joined(threading.Timer(0, function)),
+    "executor": _in_an_executor,
+    "pool": _in_a_pool,
+    "thread of a thread": lambda function: _joined(
+        threading.Thread(target=lambda: _joined(threading.Thread(target=function)))
+    ),
+}
+
+
+@pytest.mark.parametrize("start", THREADS)
+def test_threads_translate_only_if_they_start_while_the_switch_is_on(start):
+    def translates():
+        def call():
+            try:
+                made = torch.ones(1, device="cuda")
+            except (AssertionError, RuntimeError):  # torch has no CUDA
+                seen.append((is_active(), False))
+            else:
+                seen.append((is_active(), made.is_musa))
+
+        seen = []
+        THREADS[start](call)
+        [(active, on_musa)] = seen
+        assert active == on_musa
+        return on_musa
+
+    assert not translates()
+    for _ in range(2):  # turned on again, after it was off
+        with musa_as_cuda.enabled():
+            assert translates()
+            with musa_as_cuda.enabled():
+                assert translates()
+            assert translates()
+        assert not translates()
+
+
+@pytest.mark.parametrize("own", [None, lambda *event: None], ids=["no profiler", "a profiler"])
+def test_new_threads_have_the_profiler_of_the_program_again(own):
+    before = threading.getprofile()
+    threading.setprofile(own)
+    try:
+        with musa_as_cuda.enabled():
+            assert threading.getprofile() is not own
+        assert threading.getprofile() is own
+        with pytest.raises(ValueError, match="of the program"), musa_as_cuda.enabled():
+            raise ValueError("of the program")
+        assert threading.getprofile() is own
+    finally:
+        threading.setprofile(before)
 
 
 def test_an_exception_leaves_the_block_and_the_switch():

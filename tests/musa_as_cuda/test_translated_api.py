@@ -271,7 +271,7 @@ def test_default_devices():
         {"cuda:1": "cuda:0", "musa:0": "cuda:0"},
         lambda storage, _: storage.cuda(0),
     ],
-    ids=repr,
+    ids=["type", "index", "device", "map", "function"],
 )
 def test_a_file_is_loaded_to_cuda(location):
     buffer = io.BytesIO()
@@ -313,7 +313,9 @@ def test_data_loaders_pin_memory():
 
 
 def test_recurrent_networks_do_not_warn_of_cudnn():
-    torch.backends.cudnn.benchmark = False
+    # torch's test utilities, which other tests of this process import, forbid plain assignments.
+    with torch.backends.__allow_nonbracketed_mutation():
+        torch.backends.cudnn.benchmark = False
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         network = nn.LSTM(3, 4).cuda()

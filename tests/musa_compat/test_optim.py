@@ -62,6 +62,59 @@ def test_lamb(musa, options):
         torch.testing.assert_close(parameter.detach().cpu().double(), value, rtol=1e-4, atol=1e-5)
 
 
+def steps(gradients, **options):
+    """Parameters after three steps of FusedLAMB, and of the reference in float64."""
+    start = [torch.linspace(-2, 1, 12).view(4, 3), torch.full((5,), 0.3), torch.zeros(2)]
+    expected = reference([p.double() for p in start], [g.double() for g in gradients], 3, **options)
+    parameters = [p.to("musa").requires_grad_() for p in start]
+    optimizer = optim.FusedLAMB(parameters, **options)
+    for _ in range(3):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient.to("musa")
+        optimizer.step()
+    return [parameter.detach().cpu().double() for parameter in parameters], expected
+
+
+def distance(some, others):
+    return max((one - other).abs().max().item() for one, other in zip(some, others, strict=True))
+
+
+@pytest.mark.parametrize("adam_w_mode", [True, False])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0, 3.0, 50.0])
+def test_gradients_are_scaled_down_to_the_limit_and_not_up(musa, share, adam_w_mode):
+    """The norm is `share` of max_grad_norm. The update depends on the norm, because eps is large."""
+    limit = 2.0
+    torch.manual_seed(5)
+    gradients = [torch.randn(4, 3), torch.randn(5), torch.randn(2)]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    gradients = [gradient * (share * limit / norm) for gradient in gradients]
+    options = {"lr": 0.1, "eps": 1.0, "weight_decay": 0.5, "adam_w_mode": adam_w_mode}
+    found, expected = steps(gradients, max_grad_norm=limit, **options)
+    assert distance(found, expected) < 1e-5
+    unlimited, _ = steps(gradients, max_grad_norm=0.0, **options)
+    assert (distance(found, unlimited) > 1e-2) == (share > 1)
+    if share > 0:
+        at_the_limit, _ = steps([gradient / share for gradient in gradients], max_grad_norm=0.0, **options)
+        assert (distance(found, at_the_limit) > 1e-2) == (share < 1)
+
+
+def test_the_norm_is_of_all_groups_and_each_group_has_its_limit(musa):
+    gradient = torch.full((4,), 3.0)  # the norm of both is 6 * sqrt(2)
+    parameters = [torch.ones(4, device="musa", requires_grad=True) for _ in range(2)]
+    limits = (1e9, 0.6)
+    options = {"lr": 0.1, "eps": 1.0, "weight_decay": 0.5}
+    groups = [{"params": [p], "max_grad_norm": limit} for p, limit in zip(parameters, limits, strict=True)]
+    optimizer = optim.FusedLAMB(groups, **options)
+    for parameter in parameters:
+        parameter.grad = gradient.musa()
+    optimizer.step()
+    scales = (1.0, 6 * 2**0.5 / 0.6)
+    for parameter, scale in zip(parameters, scales, strict=True):
+        scaled = gradient.double() / scale
+        [value] = reference([torch.ones(4).double()], [scaled], 1, max_grad_norm=0, **options)
+        torch.testing.assert_close(parameter.detach().cpu().double(), value, rtol=1e-5, atol=1e-6)
+
+
 def test_lamb_goes_on_from_its_state(musa):
     torch.manual_seed(4)
 

@@ -16,10 +16,6 @@ from tests.musa_compat.table import README, headers
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
 PROGRAM = Path(__file__).parent / "vendor_program"
-DEPENDS_ON = (
-    *("packages/musa-compat/src", "packages/musa-port/src", "packages/musa-emulator/mcc"),
-    *("packages/musa-runtime/csrc", "packages/torch-musa/src", "tests/musa_compat/vendor_program"),
-)
 
 
 def run(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess:
@@ -34,8 +30,7 @@ def run(folder: Path, *command: str, **environment: str) -> subprocess.Completed
     )
 
 
-# A pass is recorded, because two files with torch's headers take a minute to compile.
-@pytest.mark.recorded(*DEPENDS_ON)
+@pytest.mark.full  # two files with torch's headers take a minute to compile
 def test_it_builds_and_trains_on_two_devices(tmp_path: Path) -> None:
     program = tmp_path / "program"
     shutil.copytree(PROGRAM, program)
@@ -79,7 +74,7 @@ def test_without_the_pack_the_error_names_the_extra(tmp_path: Path) -> None:
         assert "Fix: " in done.stderr
 
 
-@pytest.mark.recorded(*DEPENDS_ON, "tests/musa_compat/test_vendor_program.py")
+@pytest.mark.full
 def test_all_headers_compile(tmp_path: Path) -> None:
     includes = "".join(f'#include "{name}"\n' for name in headers(README.read_text()))
     source = (

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import parts, skips
-from tests.musa_compile import full_run
+from tests.harness import skips
 from tests.musa_compile.known_failures import KNOWN_FAILURES
 from tests.musa_runtime.conftest import *  # noqa: F403 - fixtures and hooks of this suite too
 
@@ -94,14 +93,3 @@ def compiler(_no_leak, cache_folder: str) -> Iterator[None]:
     torch._dynamo.reset()
     # Generated modules hold constants, and graphs with their memory.
     PyCodeCache.cache_clear()
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    full_run.note(report)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    options = session.config.option
-    partial = options.keyword or options.markexpr or parts.chosen(session.config) != (1, 1)
-    if options.full and not partial and not any("::" in argument for argument in session.config.args):
-        full_run.write({item.nodeid: KNOWN_FAILURES.get(item.name) for item in session.items})

@@ -19,7 +19,6 @@ from tests.conformance import operators
 from tests.conformance.operators import Case
 from tests.conformance.variants import arguments_on
 from tests.harness.parts import sample
-from tests.musa_compile import full_run
 
 pytestmark = [pytest.mark.once]
 
@@ -109,16 +108,9 @@ def _with_number(case: Case) -> Iterator[tuple[int, Any]]:
             yield at, pytree.tree_unflatten([*leaves[:at], number, *leaves[at + 1 :]], spec)
 
 
-@pytest.fixture(scope="module")
-def compared() -> Iterator[dict[str, int]]:
-    counts = {"samples": 0, "operators": 0}
-    yield counts
-    full_run.note_figures(__file__, **counts)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sample(cases(), 60))
-def test_operators_take_numbers_as_in_eager_mode(compiler: None, compared: dict[str, int], name: str) -> None:
+def test_operators_take_numbers_as_in_eager_mode(compiler: None, name: str) -> None:
     op = cases()[name].op
     accepted, expected = [], []
     for at, (value, args, kwargs) in _with_number(cases()[name]):
@@ -135,5 +127,3 @@ def test_operators_take_numbers_as_in_eager_mode(compiler: None, compared: dict[
 
     for (at, *_), each, other in zip(accepted, torch.compile(program)(accepted), expected, strict=True):
         _require_same(each, other, f"{name}, tensor {at}")
-    compared["samples"] += len(accepted)
-    compared["operators"] += 1

@@ -148,9 +148,48 @@ print(result.tolist() == [11.0] * 8)
 """
 
 
-@pytest.mark.parametrize("mode", ["async", pytest.param("lazy", marks=pytest.mark.full)])
+# A kernel that does not wait always fails in lazy mode, and sometimes in async mode.
+@pytest.mark.parametrize("mode", ["lazy", pytest.param("async", marks=pytest.mark.full)])
 def test_kernels_wait_for_pending_work(cache_folder, mode):
     assert run_code(ONE_THREAD + PENDING, MUSA_EMULATOR_MODE=mode).split() == ["True"] * 4
+
+
+# Reads a number of a tensor in memory, as a generated kernel does, in both ways in which generated code calls
+# one. In lazy mode, work runs only if a thread waits for it, or some of it if a thread polls.
+CALLS = """
+import ctypes
+import itertools
+import torch
+from musa_compile import _C, installed
+
+library = installed.load_library()
+
+def number(x):
+    return ctypes.c_float.from_address(x.data_ptr()).value
+
+def from_python(x):
+    return _C.Kernel(number, None, "number", x.device.index)(x)
+
+def from_a_wrapper(x):
+    start = ctypes.c_int64()
+    arguments = ctypes.c_int32(x.device.index), ctypes.byref(start)
+    assert library.aoti_torch_musa_begin_host_kernel(*arguments) == 0
+    return number(x)
+
+for index, other_stream, call in itertools.product((0, 1), (False, True), (from_python, from_a_wrapper)):
+    device = torch.device("musa", index)
+    with torch.musa.stream(torch.musa.Stream(device) if other_stream else None):
+        x = torch.zeros(8, device=device)
+        torch.musa.synchronize(device)
+        for _ in range(20):
+            x += 1
+        print(number(x), call(x), call(x))
+"""
+
+
+def test_a_kernel_reads_numbers_that_pending_work_writes():
+    lines = run_code(CALLS, MUSA_EMULATOR_MODE="lazy", MUSA_EMULATOR_MEMORY="shared").splitlines()
+    assert lines == ["0.0 20.0 20.0"] * 8
 
 
 host_addressable = pytest.mark.host_addressable("Inductor's C++ kernels run on the host")

@@ -525,35 +525,40 @@ def test_the_doctor_warns_only_where_no_code_can_be_generated(monkeypatch: pytes
     from musa_compile import choice, plugin, triton_driver
 
     monkeypatch.setattr(triton_driver, "find", lambda: triton_driver.Driver(None, "Triton is not installed"))
-    monkeypatch.setattr(choice, "_is_host_addressable", lambda: True)
+    monkeypatch.setattr(choice, "_computes_on_host", lambda: True)
     check = dict(plugin.musa_doctor_checks())["Triton for torch.compile"]
     assert check() == "not needed, because kernels are C++; Triton is not installed"
+    monkeypatch.setattr(choice, "_computes_on_host", lambda: False)
     monkeypatch.setattr(choice, "_is_host_addressable", lambda: False)
     with pytest.raises(UserWarning, match="Triton is not installed"):
         check()
 
 
 @pytest.mark.parametrize(
-    ("wanted", "addressable", "driver", "chosen"),
+    ("wanted", "device", "driver", "chosen"),
     [
-        (None, True, "mthreads", "C++"),
-        (None, True, None, "C++"),
-        (None, False, "mthreads", "Triton"),
-        (None, False, None, "none"),
-        ("host", True, "mthreads", "C++"),
-        ("host", False, "mthreads", "none"),
-        ("triton", True, "mthreads", "Triton"),
-        ("triton", True, None, "none"),
+        (None, "emulator", "mthreads", "C++"),
+        (None, "emulator", None, "C++"),
+        (None, "addressable", "mthreads", "Triton"),
+        (None, "addressable", None, "C++"),
+        (None, "discrete", "mthreads", "Triton"),
+        (None, "discrete", None, "none"),
+        ("host", "emulator", "mthreads", "C++"),
+        ("host", "addressable", "mthreads", "C++"),
+        ("host", "discrete", "mthreads", "none"),
+        ("triton", "emulator", "mthreads", "Triton"),
+        ("triton", "emulator", None, "none"),
     ],
 )
 def test_the_choice(
-    monkeypatch: pytest.MonkeyPatch, wanted: str | None, addressable: bool, driver: str | None, chosen: str
+    monkeypatch: pytest.MonkeyPatch, wanted: str | None, device: str, driver: str | None, chosen: str
 ) -> None:
     from musa_compile import choice, config, triton_driver
 
     found = triton_driver.Driver(driver, None if driver else "Triton is not installed")
     monkeypatch.setattr(config, "generator", wanted)
-    monkeypatch.setattr(choice, "_is_host_addressable", lambda: addressable)
+    monkeypatch.setattr(choice, "_computes_on_host", lambda: device == "emulator")
+    monkeypatch.setattr(choice, "_is_host_addressable", lambda: device != "discrete")
     monkeypatch.setattr(triton_driver, "find", lambda: found)
     assert choice.generator() == chosen
     if chosen == "none":

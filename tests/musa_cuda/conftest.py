@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
+"""Fixtures: a CUDA toolkit, and the SDK over CUDA."""
+
 from __future__ import annotations
 
 import os

@@ -14,14 +14,7 @@ import pytest
 
 from tests.musa_cuda.conftest import ROOT
 
-# A pass is recorded, because the library takes minutes to compile.
-pytestmark = [
-    pytest.mark.once,
-    pytest.mark.recorded(
-        *("packages/musa-cuda", "packages/musa-cuda-mudnn", "packages/musa-emulator-mudnn/csrc"),
-        *("packages/musa-ops-mudnn/csrc", "tests/musa_cuda/conftest.py", "tests/musa_cuda/test_mudnn.py"),
-    ),
-]
+pytestmark = [pytest.mark.once, pytest.mark.full]  # the library takes minutes to compile
 
 PROGRAM = """
 #include <mudnn.h>

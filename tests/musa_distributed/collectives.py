@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import torch
 import torch.distributed as dist
@@ -67,9 +68,14 @@ def check_bytes(ours: torch.Tensor, expected: torch.Tensor, note: str) -> None:
 
 
 def check_numbers(ours: torch.Tensor, expected: torch.Tensor, note: str) -> None:
-    """Compares integers exactly, and floating-point numbers with a tolerance for the order of additions."""
+    """Compares integers exactly, and floating-point numbers with a tolerance for the order of additions.
+
+    Booleans are compared as bytes: every byte except 0 equals True, but only 0 and 1 are valid.
+    """
     host = ours.cpu()
     expected = expected.reshape(host.shape).to(host.dtype)
+    if host.dtype is torch.bool:
+        host, expected = host.view(torch.uint8), expected.view(torch.uint8)
     exact = not (host.is_floating_point() or host.is_complex())
     tolerances = {"rtol": 0, "atol": 0} if exact else {}
     torch.testing.assert_close(host, expected, msg=lambda text: f"{note}: {text}", **tolerances)
@@ -89,10 +95,18 @@ REDUCTIONS = {
 }
 
 
+def reductions_of_all(x):
+    """The reductions that a tensor supports, by name."""
+    return {"sum": ReduceOp.SUM} if x.dtype.is_complex else REDUCTIONS
+
+
+def reductions_of_bools(x):
+    """All reductions for booleans, whose reductions differ from those of numbers; otherwise the sum."""
+    return REDUCTIONS if x.dtype is torch.bool else {"sum": ReduceOp.SUM}
+
+
 def all_reduce(x, group, reference, note, wait):
-    for name, op in REDUCTIONS.items():
-        if x.dtype.is_complex and name != "sum":
-            continue
+    for name, op in reductions_of_all(x).items():
         expected = as_numbers(x)
         dist.all_reduce(expected, op, group=reference)
         got = like(x).copy_(x)
@@ -101,14 +115,15 @@ def all_reduce(x, group, reference, note, wait):
 
 
 def reduce(x, group, reference, note, wait):
-    for root in range(dist.get_world_size(group)):
+    for root, (name, op) in itertools.product(
+        range(dist.get_world_size(group)), reductions_of_bools(x).items()
+    ):
         expected = as_numbers(x)
-        dist.reduce(expected, group_dst=root, group=reference)
+        dist.reduce(expected, group_dst=root, op=op, group=reference)
         got = like(x).copy_(x)
-        finish(dist.reduce(got, group_dst=root, group=group, async_op=wait), wait)
-        check_numbers(
-            got, expected if dist.get_rank(group) == root else as_numbers(x), f"{note}, root {root}"
-        )
+        finish(dist.reduce(got, group_dst=root, op=op, group=group, async_op=wait), wait)
+        expected = expected if dist.get_rank(group) == root else as_numbers(x)
+        check_numbers(got, expected, f"{note}, {name}, root {root}")
 
 
 def broadcast(x, group, reference, note, wait):
@@ -160,10 +175,10 @@ def all_gather_into_tensor(x, group, reference, note, wait):
         check_bytes(part, expected, note)
 
 
-def _summed_by_gloo(parts, reference):
+def _reduced_by_gloo(parts, op, reference):
     expected = [as_numbers(part) for part in parts]
     for part in expected:
-        dist.all_reduce(part, group=reference)
+        dist.all_reduce(part, op, group=reference)
     return expected[dist.get_rank(reference)]
 
 
@@ -172,24 +187,27 @@ def reduce_scatter(x, group, reference, note, wait):
         like(x).copy_(x).add_(peer) if x.dtype is not torch.bool else x
         for peer in range(dist.get_world_size(group))
     ]
-    got = like(x)
-    finish(dist.reduce_scatter(got, parts, group=group, async_op=wait), wait)
-    check_numbers(got, _summed_by_gloo(parts, reference), note)
+    for name, op in reductions_of_bools(x).items():
+        got = like(x)
+        finish(dist.reduce_scatter(got, parts, op, group=group, async_op=wait), wait)
+        check_numbers(got, _reduced_by_gloo(parts, op, reference), f"{note}, {name}")
 
 
 def reduce_scatter_uneven(x, group, reference, note, wait):
     parts = [x[: min(peer, len(x))] for peer in range(dist.get_world_size(group))]
-    got = like(parts[dist.get_rank(group)])
-    finish(dist.reduce_scatter(got, parts, group=group, async_op=wait), wait)
-    check_numbers(got, _summed_by_gloo(parts, reference), note)
+    for name, op in reductions_of_bools(x).items():
+        got = like(parts[dist.get_rank(group)])
+        finish(dist.reduce_scatter(got, parts, op, group=group, async_op=wait), wait)
+        check_numbers(got, _reduced_by_gloo(parts, op, reference), f"{note}, {name}")
 
 
 def reduce_scatter_tensor(x, group, reference, note, wait):
     size = dist.get_world_size(group)
     whole = torch.cat([x] * size)
-    got = like(x)
-    finish(reduce_scatter_single(got, whole, group=group, async_op=wait), wait)
-    check_numbers(got, _summed_by_gloo(whole.chunk(size), reference), note)
+    for name, op in reductions_of_bools(x).items():
+        got = like(x)
+        finish(reduce_scatter_single(got, whole, op, group=group, async_op=wait), wait)
+        check_numbers(got, _reduced_by_gloo(whole.chunk(size), op, reference), f"{note}, {name}")
 
 
 def gather(x, group, reference, note, wait):
@@ -264,9 +282,8 @@ def send_and_recv(x, group, reference, note, wait):
 
 def coalesced(x, group, reference, note, wait):
     size = dist.get_world_size(group)
-    if x.dtype is torch.bool:
-        return
-    tensors = [like(x).copy_(x), like(x).copy_(x).add_(1)]
+    other = x.logical_not() if x.dtype is torch.bool else x + 1
+    tensors = [like(x).copy_(x), like(x).copy_(other)]
     expected = [as_numbers(tensor) for tensor in tensors]
     for tensor in expected:
         dist.all_reduce(tensor, group=reference)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
+"""Fixtures: processes of a group, which tests share."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -69,6 +69,14 @@ def refusals() -> None:
             "AVG does not support bool tensors",
             lambda: dist.all_reduce(x.bool(), dist.ReduceOp.AVG),
         ),
+        *(
+            (
+                TypeError,
+                "PREMUL_SUM does not support bool tensors",
+                lambda factor=factor: dist.all_reduce(x.bool(), dist._make_nccl_premul_sum(factor)),
+            )
+            for factor in (1.0, x[:1].bool())
+        ),
         (ValueError, "has no tags", lambda: dist.send(x, (rank + 1) % size, tag=3)),
         (ValueError, "is not .* times that of", lambda: all_gather_single(x, x)),
         (ValueError, "cannot be split evenly", lambda: dist.all_to_all_single(odd.clone(), odd)),

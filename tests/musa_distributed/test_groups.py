@@ -33,6 +33,10 @@ def test_a_wrong_result_would_be_noticed():
         collectives.check_numbers(ours, theirs, "all_reduce")
     with pytest.raises(AssertionError, match="broadcast"):
         collectives.check_bytes(ours, collectives.as_bytes(theirs), "broadcast")
+    invalid, valid = torch.tensor([0, 2], dtype=torch.uint8).view(torch.bool), torch.tensor([False, True])
+    assert torch.equal(invalid, valid)
+    with pytest.raises(AssertionError, match="all_reduce"):
+        collectives.check_numbers(invalid, collectives.as_numbers(valid), "all_reduce")
 
 
 MESH = """

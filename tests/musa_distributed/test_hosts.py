@@ -3,12 +3,11 @@
 """Ranks on several hosts: training gives the right result, and after a failure of a network or a host, ranks
 raise in time, with ranks, hosts and addresses in the error. The hosts are namespaces: tests/harness/hosts.py.
 
---full runs every case and records it in last_hosts_run.json.
+--full runs every case and records the run.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -17,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.harness import hosts as harness
-from tests.harness import skips
+from tests.harness import records, skips
 from tests.harness.hosts import Ended, Network
 
-RECORD = Path(__file__).with_name("last_hosts_run.json")
 # The timeout of a group for a call or a start, in seconds; a test waits 120 s for the ranks to exit.
 TIMEOUT = 3
 PORT = 29500
@@ -171,8 +169,14 @@ def three(available: None, tmp_path: Path) -> Iterator[Ranks]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def failures_before(request: pytest.FixtureRequest) -> int:
-    return request.session.testsfailed
+def record(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Records a complete run."""
+    failed = request.session.testsfailed
+    yield
+    if request.config.getoption("--full"):
+        names = sorted(item.name for item in request.session.items if item.module is request.module)
+        summary = f"{len(names)} tests, {request.session.testsfailed - failed} failed"
+        records.write("hosts", "pytest --full tests/musa_distributed/test_hosts.py", summary, tests=names)
 
 
 # ---- successful runs
@@ -408,15 +412,3 @@ def test_torchrun_with_a_new_interpreter_per_rank(ranks, tmp_path):
     torchrun(ranks, tmp_path, "2", 1)
     out = "".join(succeeded(ranks.end()))
     assert sorted(re.findall(r"done \d \d \d", out)) == [f"done {rank} 4 1" for rank in range(4)]
-
-
-# ---- the checks themselves
-
-
-def test_the_last_complete_run_has_every_case(request, full, failures_before):
-    """A new case needs a complete run: python -m pytest tests/musa_distributed/test_hosts.py --full"""
-    cases = {name for name in vars(request.module) if name.startswith("test_")}
-    run = {item.originalname for item in request.session.items if item.module is request.module}
-    if full and run == cases and request.session.testsfailed == failures_before:
-        RECORD.write_text(json.dumps({"passed": sorted(run)}, indent=1) + "\n")
-    assert set(json.loads(RECORD.read_text())["passed"]) == cases

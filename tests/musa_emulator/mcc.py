@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Compiles each program in kernels/ once per test session."""
+"""Compiles the programs in kernels/."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+from tests.harness import builds
 from tests.musa_emulator import sdk
 
 MCC = sdk.HOME / "bin" / "mcc"
 KERNELS = Path(__file__).parent / "kernels"
-FOLDER = sdk.ROOT / "build" / "emulator-tests" / "kernels"
 
 
 def mcc(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -24,11 +24,15 @@ def mcc(*arguments: str | Path, cwd: Path | None = None) -> subprocess.Completed
 @cache
 def program(name: str, *options: str) -> Path:
     """Returns the program of kernels/<name>.mu, built by mcc with the options."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    built = FOLDER / "-".join([name, *(option.strip("-").replace("=", "-") for option in options)])
-    done = mcc("-O1", "-g", "-std=c++17", *options, KERNELS / f"{name}.mu", "-o", built)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    return built
+    arguments = ["-O1", "-g", "-std=c++17", *options]
+
+    def build(path: Path) -> None:
+        done = mcc(*arguments, KERNELS / f"{name}.mu", "-o", path)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+    file = "-".join([name, *(option.strip("-").replace("=", "-") for option in options)])
+    key = builds.digest([KERNELS], builds.sdk_digest(), *arguments)
+    return builds.shared(f"emulator_kernels/{file}", key, build)
 
 
 def run(

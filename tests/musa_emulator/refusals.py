@@ -182,9 +182,6 @@ class Sdk:
         assert self.drive("muModuleLoad", byref(module), LIBRARY.encode()) == "Success"
         return module
 
-    def pool(self) -> c_void_p:
-        return self.make("DeviceGetDefaultMemPool", 0)
-
     def exchange(self, mode: int) -> int:
         value = c_int(mode)
         self.must("ThreadExchangeStreamCaptureMode", byref(value))
@@ -256,7 +253,6 @@ simple("unsafe", "MallocManaged", out(PAGE, 1))
 simple("unsafe", "MallocPitch", lambda sdk: (byref(c_void_p()), byref(c_size_t()), 100, 10))
 simple("unsafe", "Malloc3D", lambda sdk: (byref(Blob()), Extent(100, 10, 1)))
 simple("unsafe", "MallocArray", lambda sdk: (byref(c_void_p()), byref(BYTES), 16, 16, 0))
-simple("unsafe", "Malloc3DArray", lambda sdk: (byref(c_void_p()), byref(BYTES), Extent(16, 16, 0), 0))
 simple("unsafe", "FreeArray", lambda sdk: (sdk.make("MallocArray", byref(BYTES), 16, 16, 0),))
 simple("unsafe", "Free", lambda sdk: (sdk.malloc(),))
 simple("unsafe", "Free_null", lambda sdk: (None,))
@@ -275,11 +271,6 @@ simple("unsafe", "StreamSynchronize_of_the_default_stream", lambda sdk: (None,))
 simple("unsafe", "DeviceSetLimit", lambda sdk: (0, 1024))
 simple("unsafe", "GraphInstantiateWithFlags", lambda sdk: (byref(c_void_p()), sdk.executable()[0], 0))
 simple("unsafe", "GraphInstantiate", lambda sdk: (byref(c_void_p()), sdk.executable()[0], None, None, 0))
-simple(
-    "unsafe",
-    "GraphInstantiateWithParams",
-    lambda sdk: (byref(c_void_p()), sdk.executable()[0], byref(Blob())),
-)
 simple("unsafe", "GraphExecDestroy", lambda sdk: (sdk.executable()[1],))
 simple("forbidden", "DeviceSynchronize", lambda sdk: ())
 driver("unsafe", "muMemAlloc", lambda sdk: (byref(c_void_p()), c_size_t(PAGE)))
@@ -314,11 +305,6 @@ simple("safe", "PointerGetAttributes", lambda sdk: (byref(Blob()), sdk.malloc())
 simple("safe", "GraphLaunch_on_another_stream", lambda sdk: (sdk.executable()[1], sdk.stream()))
 simple("safe", "GraphDestroy", lambda sdk: (sdk.executable()[0],))
 simple("safe", "MallocAsync_on_another_stream", lambda sdk: (byref(c_void_p()), PAGE, sdk.stream()))
-simple(
-    "safe",
-    "MallocFromPoolAsync_on_another_stream",
-    lambda sdk: (byref(c_void_p()), PAGE, sdk.pool(), sdk.stream()),
-)
 simple("safe", "FreeAsync_on_another_stream", lambda sdk: (sdk.malloc(), sdk.stream()))
 simple("safe", "StreamGetCaptureInfo", lambda sdk: (sdk.stream(), byref(c_int()), byref(c_size_t())))
 simple("safe", "DeviceGetDefaultMemPool", out(0))

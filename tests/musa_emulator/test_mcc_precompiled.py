@@ -2,10 +2,13 @@
 # Copyright (c) torch_musa contributors
 """Precompiled headers of mcc: -x musa-header and -include-pch."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.harness import skips
 from tests.musa_emulator.mcc import mcc, run
 
 pytestmark = pytest.mark.once
@@ -119,3 +122,35 @@ def test_a_failed_assertion_in_a_precompiled_header_ends_the_kernel(tmp_path: Pa
 def test_a_command_line_that_cannot_be_carried_out(folder: Path, arguments: list[str]) -> None:
     done = mcc(*arguments, cwd=folder)
     assert done.returncode == 1 and "mcc: error: " in done.stderr
+
+
+def test_another_folder_hits_in_ccache_until_the_header_changes(tmp_path, monkeypatch) -> None:
+    if shutil.which("ccache") is None:
+        skips.skip_permanently("ccache")
+
+    def compile_in(name: str, header: str) -> tuple[bytes, int]:
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.setenv("CCACHE_BASEDIR", str(folder))
+        (folder / "common.h").write_text(header)
+        (folder / "fill.mu").write_text(SOURCE)
+        command = ["-x", "musa-header", "-O1", f"-I{folder}", str(folder / "common.h"), "-o", "common.gch"]
+        assert mcc(*command, cwd=folder).returncode == 0
+        command = ["-O1", f"-I{folder}", "-include-pch", "common.gch", "-c", str(folder / "fill.mu")]
+        assert mcc(*command, cwd=folder).returncode == 0
+        counts = subprocess.run(
+            ["ccache", "--print-stats"], capture_output=True, text=True, check=True
+        ).stdout
+        missed = next(line for line in counts.splitlines() if line.startswith("cache_miss"))
+        return (folder / "fill.o").read_bytes(), int(missed.split()[1])
+
+    monkeypatch.delenv("CCACHE_DISABLE", raising=False)
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("CCACHE_SLOPPINESS", "pch_defines,time_macros")
+    monkeypatch.setenv("CCACHE_PCH_EXTSUM", "true")
+    monkeypatch.setenv("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
+    first, missed = compile_in("first", HEADER)
+    assert missed == 2
+    assert compile_in("second", HEADER) == (first, 2)
+    changed, missed = compile_in("changed", HEADER.replace("return x", "return 1 + x"))
+    assert changed != first and missed == 4

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.musa_emulator.mcc import FOLDER, mcc, run
+from tests.harness import builds
+from tests.musa_emulator.mcc import mcc, run
 
 pytestmark = pytest.mark.once
 
@@ -111,7 +112,10 @@ int main(int, char** arguments) {
   FAILS(muLaunchKernel(none, 1, 1, 1, 4, 1, 1, 0, stream, parameters, nullptr), MUSA_ERROR_INVALID_HANDLE);
   int value = 42;
   void* of_fill[] = {&y, &value};
-  OK(muLaunchCooperativeKernel(fill, 1, 1, 1, 4, 1, 1, 0, stream, of_fill));
+  MUlaunchAttribute cooperative{};
+  cooperative.id = MU_LAUNCH_ATTRIBUTE_COOPERATIVE, cooperative.value.cooperative = 1;
+  configuration.attrs = &cooperative, configuration.numAttrs = 1;
+  OK(muLaunchKernelEx(&configuration, fill, of_fill, nullptr));
   OK(muStreamSynchronize(stream));
   int ints[4];
   OK(muMemcpyDtoH(ints, y, 16));
@@ -158,15 +162,19 @@ EXPECTED = "116 146\n10 13\n42 12 1024\n5 6 8 9\n"
 @cache
 def built() -> tuple[Path, Path, Path]:
     """The program, the module, and a file that is not a module."""
-    folder = FOLDER / "modules"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "module.mu").write_text(MODULE)
-    (folder / "program.cpp").write_text(PROGRAM)
-    (folder / "text.fatbin").write_text("no module")
-    done = mcc("-fatbin", "-O1", "module.mu", "-o", "module.fatbin", cwd=folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    done = mcc("program.cpp", "-o", "program", cwd=folder)
-    assert done.returncode == 0, done.stderr
+
+    def build(folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "module.mu").write_text(MODULE)
+        (folder / "program.cpp").write_text(PROGRAM)
+        (folder / "text.fatbin").write_text("no module")
+        done = mcc("-fatbin", "-O1", "module.mu", "-o", "module.fatbin", cwd=folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        done = mcc("program.cpp", "-o", "program", cwd=folder)
+        assert done.returncode == 0, done.stderr
+
+    key = builds.digest([], builds.sdk_digest(), MODULE, PROGRAM)
+    folder = builds.shared("emulator_modules", key, build)
     return folder / "program", folder / "module.fatbin", folder / "text.fatbin"
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every call gives each rank the result of its definition, in one process and in several."""
+"""Every call gives each rank the result of its definition, and does not change the buffer that it sends. The
+ranks are in one process or in several."""
 
 import pytest
 
@@ -23,35 +24,46 @@ def same(buffer, expected):
     dtype = buffer.like.dtype
     assert torch.equal(buffer.get().double(), expected.to(dtype).double()), (dtype, expected)
 
+def multiplied_sum(dtype):
+    op, factor = ctypes.c_int(), torch.tensor([2]).to(dtype)
+    fine(mccl.mcclRedOpCreatePreMulSum(
+        ctypes.byref(op), ctypes.c_void_p(factor.data_ptr()), DTYPES.index(dtype), 1, comm))
+    return op.value
+
+def mean(x, dtype):
+    # An average of integers is cut off.
+    return x.mean(0) if dtype.is_floating_point else x.mean(0).trunc()
+
 REDUCED = {
-    SUM: lambda x: x.sum(0), PROD: lambda x: x.prod(0), MAX: lambda x: x.amax(0), MIN: lambda x: x.amin(0)
+    SUM: lambda x, _: x.sum(0), PROD: lambda x, _: x.prod(0), MAX: lambda x, _: x.amax(0),
+    MIN: lambda x, _: x.amin(0), AVG: mean,
 }
 for dtype in DTYPES:
     own = values_of(RANK, dtype, 7)
-    for op, reduced in REDUCED.items():
+    multiplied = multiplied_sum(dtype)
+    for op, reduced in {**REDUCED, multiplied: lambda x, _: x.sum(0) * 2}.items():
+        expected = reduced(joined(dtype), dtype)
         x, y = Buffer(own), Buffer(torch.zeros(7).to(dtype))
         fine(mccl.mcclAllReduce(x.pointer, y.pointer, x.count, x.dtype, op, comm, stream))
-        same(y, reduced(joined(dtype)))
+        same(y, expected)
         same(x, own.double())
         fine(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, op, comm, stream))
-        same(x, reduced(joined(dtype)))
+        same(x, expected)
         for root in everyone:
             x, y = Buffer(own), Buffer(torch.zeros(7).to(dtype))
             fine(mccl.mcclReduce(x.pointer, y.pointer, x.count, x.dtype, op, root, comm, stream))
-            same(y, reduced(joined(dtype)) if RANK == root else torch.zeros(7))
+            same(y, expected if RANK == root else torch.zeros(7))
             same(x, own.double())
-        parts = joined(dtype, 5 * RANKS)
-        x, y = Buffer(values_of(RANK, dtype, 5 * RANKS)), Buffer(torch.zeros(5).to(dtype))
+        whole, parts = values_of(RANK, dtype, 5 * RANKS), joined(dtype, 5 * RANKS)
+        expected = reduced(parts, dtype)[5 * RANK : 5 * RANK + 5]
+        x, y = Buffer(whole), Buffer(torch.zeros(5).to(dtype))
         fine(mccl.mcclReduceScatter(x.pointer, y.pointer, y.count, y.dtype, op, comm, stream))
-        same(y, reduced(parts)[5 * RANK : 5 * RANK + 5])
+        same(y, expected)
+        same(x, whole.double())
         place = x.part(5 * RANK)
         fine(mccl.mcclReduceScatter(x.pointer, place, y.count, y.dtype, op, comm, stream))
-        assert torch.equal(x.get()[5 * RANK : 5 * RANK + 5].double(), reduced(parts)[5 * RANK : 5 * RANK + 5])
-    # An average of integers is cut off.
-    x = Buffer(own)
-    fine(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, AVG, comm, stream))
-    mean = joined(dtype).sum(0) / RANKS
-    same(x, mean if dtype.is_floating_point else mean.trunc())
+        assert torch.equal(x.get()[5 * RANK : 5 * RANK + 5].double(), expected)
+    fine(mccl.mcclRedOpDestroy(multiplied, comm))
     for root in everyone:
         x = Buffer(own)
         fine(mccl.mcclBcast(x.pointer, x.count, x.dtype, root, comm, stream))
@@ -60,9 +72,11 @@ for dtype in DTYPES:
         source = x.pointer if RANK == root else None
         fine(mccl.mcclBroadcast(source, y.pointer, x.count, x.dtype, root, comm, stream))
         same(y, joined(dtype)[root])
+        same(x, own.double())
     x, y = Buffer(own), Buffer(torch.zeros(7 * RANKS).to(dtype))
     fine(mccl.mcclAllGather(x.pointer, y.pointer, x.count, x.dtype, comm, stream))
     same(y, joined(dtype).flatten())
+    same(x, own.double())
     whole = torch.zeros(7 * RANKS).to(dtype)
     whole[7 * RANK : 7 * RANK + 7] = own
     y = Buffer(whole)
@@ -75,14 +89,7 @@ for dtype in DTYPES:
     fine(mccl.mcclRecv(y.pointer, y.count, y.dtype, (RANK - 1) % RANKS, comm, stream))
     fine(mccl.mcclGroupEnd())
     same(y, joined(dtype)[(RANK - 1) % RANKS])
-    if dtype not in (torch.uint32, torch.uint64):
-        op, factor = ctypes.c_int(), torch.tensor([2]).to(dtype)
-        fine(mccl.mcclRedOpCreatePreMulSum(
-            ctypes.byref(op), ctypes.c_void_p(factor.data_ptr()), DTYPES.index(dtype), 1, comm))
-        x = Buffer(own)
-        fine(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, op, comm, stream))
-        fine(mccl.mcclRedOpDestroy(op, comm))
-        same(x, joined(dtype).sum(0) * 2)
+    same(x, own.double())
 fine(mccl.mcclCommDestroy(comm))
 print("done")
 """
@@ -105,10 +112,12 @@ def test_all_reduces_of_large_operands(tmp_path):
         comm, stream = join(), make_stream()
         for dtype in DTYPES:
             count = 2**21 // dtype.itemsize + 5
-            x = Buffer(values_of(RANK, dtype, count))
-            fine(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, SUM, comm, stream))
+            own = values_of(RANK, dtype, count)
+            x, y = Buffer(own), Buffer(torch.zeros(count).to(dtype))
+            fine(mccl.mcclAllReduce(x.pointer, y.pointer, x.count, x.dtype, SUM, comm, stream))
             sum_of_all = sum(values_of(rank, dtype, count).double() for rank in range(RANKS))
-            assert torch.equal(x.get().double(), sum_of_all.to(dtype).double()), dtype
+            assert torch.equal(y.get().double(), sum_of_all.to(dtype).double()), dtype
+            assert torch.equal(x.get().double(), own.double()), dtype
         print("done")
     """
     assert outputs_of(code, tmp_path, 3) == ["done"] * 3

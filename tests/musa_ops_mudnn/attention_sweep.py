@@ -2,19 +2,23 @@
 # Copyright (c) torch_musa contributors
 """Scaled dot product attention in every combination of backend, shape, mask, dropout and dtype, compared
 with its definition in float64. ``python -m tests.musa_ops_mudnn.attention_sweep COUNT`` runs a sample, so
-that settings of the whole process can be varied.
+that settings of the whole process can be varied; without COUNT it runs and records all.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import re
 import sys
 from typing import NamedTuple
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
+
+from tests.harness import records
 
 FUSED = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "OVERRIDEABLE")
 # '>' separates backends in order of priority, '+' backends without an order.
@@ -192,5 +196,13 @@ if __name__ == "__main__":
     chosen = sample(int(sys.argv[1]), cases()) if len(sys.argv) > 1 else cases()
     found = failures(chosen)
     print("\n".join(found[:20]))
-    print(f"{len(chosen)} cases of {len(cases())}, {len(found)} wrong")
+    result = f"{len(chosen)} cases of {len(cases())}, {len(found)} wrong"
+    print(result)
+    if len(sys.argv) == 1:
+        own = ("MUSA_EMULATOR_", "TORCH_MUSA_OPS")
+        chosen = sorted(item for item in os.environ.items() if item[0].startswith(own))
+        settings = " ".join(f"{name}={value}" for name, value in chosen)
+        name = re.sub(r"\W+", "_", f"attention_sweep {settings}".strip())
+        command = f"{settings} python -m tests.musa_ops_mudnn.attention_sweep".strip()
+        records.write(name, command, result, wrong=found)
     sys.exit(bool(found))

@@ -32,9 +32,9 @@ LAYOUTS = {
     "expanded": lambda x: x[:1].expand(3, -1, -1, -1),
     "no dimensions": lambda x: x[0, 0, 0, 0],
     "one row, with a stride of its own": lambda x: x[:1].as_strided((1, 4, 3, 6), (7, 18, 6, 1)),
-    "one image, with a stride of its own": lambda x: (
-        x.contiguous(memory_format=torch.channels_last).as_strided((1, 4, 3, 6), (7, 1, 24, 4))
-    ),
+    "one image, with a stride of its own": lambda x: x.contiguous(
+        memory_format=torch.channels_last
+    ).as_strided((1, 4, 3, 6), (7, 1, 24, 4)),
     "one element": lambda x: x[:1, :1, :1, :1],
 }
 

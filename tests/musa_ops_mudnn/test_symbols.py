@@ -144,7 +144,7 @@ def sources() -> dict[str, str]:
     paths = [
         path for path in (packages / "musa-ops-mudnn" / "csrc").rglob("*") if path.suffix in (".cpp", ".h")
     ]
-    paths.append(packages / "musa-runtime" / "csrc" / "musa_runtime" / "mudnn.h")
+    paths.append(packages / "musa-runtime" / "csrc" / "pack_sdk" / "musa_runtime" / "mudnn.h")
     return {str(path): path.read_text(encoding="utf-8") for path in paths}
 
 

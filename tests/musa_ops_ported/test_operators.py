@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
@@ -169,6 +171,54 @@ def test_a_maximum_beyond_the_last_offset_has_a_gradient(musa, ported):
     result, gradient = bags("musa")
     assert result.tolist() == [[1], [9]] and gradient.tolist() == [[1], [0], [1]]
     assert torch.equal(result, bags("cpu")[0])
+
+
+# Name -> indices and the first position of each bag. A gradient is computed from the sorted positions of each
+# row, so the first positions and the first of a bag differ from the others.
+BAGS = {
+    "repeats of the first index": ([0, 0, 1, 0], [0]),
+    "repeats of a later index": ([1, 2, 2, 0, 2], [0]),
+    "one index": ([3, 3, 3, 3, 3], [0, 2]),
+    "the same indices in several bags": ([0, 2, 0, 0, 1, 2, 2, 0, 0], [0, 3, 7]),
+    "empty bags": ([4, 4, 0, 0, 4], [0, 0, 2, 2, 5, 5]),
+    "bags of one index": ([0, 0, 1, 1], [0, 1, 2, 3]),
+    "rows of a matrix": ([[0, 0, 5], [5, 0, 5], [2, 2, 2]], None),
+    "many": (torch.arange(600).mul(7).remainder(11).remainder(6).tolist(), [0, 0, 7, 7, 20, 333]),
+}
+
+
+def bags_and_gradients(device, weight, indices, offsets, factors, **arguments):
+    """The result of embedding_bag and the gradients of its weight and factors, on the CPU."""
+    leaves = [x.clone().to(device).requires_grad_() for x in (weight, factors) if x is not None]
+    places = [None if x is None else x.to(device) for x in (indices, offsets)]
+    arguments["per_sample_weights"] = leaves[1] if len(leaves) > 1 else None
+    result = torch.nn.functional.embedding_bag(places[0], leaves[0], places[1], **arguments)
+    result.backward(torch.arange(1.0, 1 + result.numel()).double().view(result.shape).to(device))
+    return [result.detach().cpu(), *(leaf.grad.cpu() for leaf in leaves)]
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("bags", BAGS)
+def test_gradients_of_bags_with_repeated_indices_equal_the_cpus(musa, ported, bags, mode):
+    indices, offsets = (None if numbers is None else torch.tensor(numbers) for numbers in BAGS[bags])
+    lasts = (False,) if offsets is None else (False, True)
+    # Frequencies are not supported for maxima, nor factors except for sums.
+    frequencies = (False,) if mode == "max" else (False, True)
+    for padding, last, by_frequency, width in itertools.product(
+        (None, 0, 2), lasts, frequencies, (1, 3, 200)
+    ):
+        weight = torch.randn(6, width, dtype=torch.float64)
+        factors = torch.randn(indices.shape, dtype=torch.float64) if mode == "sum" else None
+        starts = torch.cat([offsets, offsets.new_tensor([len(indices)])]) if last else offsets
+
+        operands = (weight, indices, starts, factors)
+        options = {"mode": mode, "include_last_offset": last, "padding_idx": padding}
+        expected = bags_and_gradients("cpu", *operands, **options)
+        if by_frequency:  # for which torch's CPU kernel divides by the frequencies of other rows
+            expected[1] /= indices.flatten().bincount(minlength=6).clamp(min=1)[:, None]
+        note = f"padding {padding}, last offset {last}, by frequency {by_frequency}, width {width}"
+        there = bags_and_gradients("musa", *operands, **options, scale_grad_by_freq=by_frequency)
+        torch.testing.assert_close(there, expected, msg=lambda text, note=note: f"{note}: {text}")
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float16, torch.bfloat16, torch.float32])

@@ -3,7 +3,7 @@
 """The pack's kernels under the thread sanitizer, which sees each device thread as a separate thread.
 
 With --full only: the pack is built for it in build/racecheck, and conformance takes three times as long.
-last_race_check.json records the operators and reports of the last run.
+The operators and reports of each run are recorded.
 """
 
 import json
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import records
 from tests.musa_emulator.mcc import mcc
 from tests.musa_emulator.sdk import tool
 from workspace import ROOT
@@ -23,7 +24,6 @@ from workspace.packages import Options
 pytestmark = [pytest.mark.once, pytest.mark.full, pytest.mark.timeout(2 * 3600)]
 
 BUILD = ROOT / "build" / "racecheck"
-RECORD = Path(__file__).with_name("last_race_check.json")
 THREAD = Options(sanitizer="thread")
 WARNING = "WARNING: ThreadSanitizer"
 SETTINGS = [
@@ -118,14 +118,13 @@ def test_no_kernel_has_a_race(library, tmp_path, settings):
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     found = reports(tmp_path)
     calls = json.loads(served.read_text())
-    record = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
-    record[" ".join(settings.values())] = {
-        "result": done.stdout.splitlines()[-1].split(" in ")[0],
-        "operators": len(calls),
-        "operators without a call": sorted(op for op, count in calls.items() if count == 0),
-        "reports": len(found),
-    }
-    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    counts = done.stdout.splitlines()[-1].split(" in ")[0]
+    records.write(
+        f"races_{settings['MUSA_EMULATOR_ARCH']}",
+        "pytest --full tests/musa_ops_ported/test_races.py",
+        f"{len(calls)} operators, {len(found)} reports; {counts}; {' '.join(settings.values())}",
+        without_a_call=sorted(op for op, count in calls.items() if count == 0),
+    )
     assert not found, "\n".join(found[:5])
 
 

@@ -15,11 +15,11 @@ import ctypes
 import importlib.util
 import re
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.musa_ops_vision import cuda_stubs
+
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = str(ROOT / "tools")
 CUDA = r"^lib(c10_cuda|torch_cuda|cudart)\.so"
 
 
@@ -48,10 +48,6 @@ def make(path: Path, folder: Path) -> list[str]:
     if foreign:
         raise RuntimeError(f"{path} needs {', '.join(foreign)}, which is neither here nor a library of CUDA")
     if missing:
-        if TOOLS not in sys.path:
-            sys.path.insert(0, TOOLS)
-        from workspace import cuda_stubs
-
         undefined = cuda_stubs.parse_symbols(_run("readelf", "--dyn-syms", "-W", str(path)))[1]
         owner = cuda_stubs.parse_version_needs(_run("readelf", "-V", "-W", str(path)))
         wanted: dict[str, set[cuda_stubs.Symbol]] = {name: set() for name in missing}

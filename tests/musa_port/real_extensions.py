@@ -2,12 +2,12 @@
 # Copyright (c) torch_musa contributors
 """Builds real CUDA extensions by their own setup.py and compares their results with the CPU's.
 
-    python -m tests.musa_port.real_extensions run FOLDER [--only NAME ...] [--work DIR] [--built] [--record]
+    python -m tests.musa_port.real_extensions run FOLDER [--only NAME ...] [--work DIR] [--built]
 
 FOLDER has one folder for each extension, named as in EXTENSIONS, with its sources from the origin in that
 table. This repository has none of their text. They are built in copies below --work (default: a temporary
-folder). With --built, copies that are already built are compared without another build. --record writes the
-result to tests/data/last_extensions_run.json.
+folder). With --built, copies that are already built are compared without another build. A run of all
+extensions is recorded in build/records/cuda_extensions.json.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tests.harness import records
+
 ROOT = Path(__file__).resolve().parents[2]
-RECORD = ROOT / "tests" / "data" / "last_extensions_run.json"
 FOLDER = "MUSA_CUDA_EXTENSIONS"  # the variable that names FOLDER for the tests
 
 # The only change of a setup.py: the module that builds CUDA extensions.
@@ -256,15 +257,6 @@ def compare(function: str, copy: Path) -> int:
     return 0
 
 
-def record(results: list[Result]) -> None:
-    """Replace results of the same names in the record; the others are kept."""
-    known = json.loads(RECORD.read_text())["extensions"] if RECORD.is_file() else []
-    entries = {entry["name"]: entry for entry in known} | {result.name: asdict(result) for result in results}
-    order = [extension.name for extension in EXTENSIONS]
-    listed = sorted(entries.values(), key=lambda entry: (order + [entry["name"]]).index(entry["name"]))
-    RECORD.write_text(json.dumps({"extensions": listed}, indent=1) + "\n")
-
-
 def table(results: list[Result]) -> str:
     """A line for each extension."""
     lines = [f"{'extension':15} {'version':10} {'built':6} right/cases"]
@@ -285,7 +277,6 @@ def main(arguments: list[str] | None = None) -> int:
     build.add_argument("--only", nargs="*", choices=[extension.name for extension in EXTENSIONS])
     build.add_argument("--work", type=Path)
     build.add_argument("--built", action="store_true")
-    build.add_argument("--record", action="store_true")
     one = commands.add_parser("compare")
     one.add_argument("function")
     one.add_argument("copy", type=Path)
@@ -298,8 +289,15 @@ def main(arguments: list[str] | None = None) -> int:
         wanted = [one for one in EXTENSIONS if not options.only or one.name in options.only]
         results = [run(one, options.folder.resolve(), work, options.built) for one in wanted]
     print(table(results))
-    if options.record:
-        record(results)
+    if not options.only:
+        right, total = sum(result.right for result in results), sum(result.cases for result in results)
+        built = sum(result.built for result in results)
+        records.write(
+            "cuda_extensions",
+            "python -m tests.musa_port.real_extensions run FOLDER",
+            f"{built} of {len(results)} extensions built, {right} of {total} cases right",
+            extensions=[asdict(result) for result in results],
+        )
     return 0 if all(result.built and result.right == result.cases for result in results) else 1
 
 

@@ -196,9 +196,7 @@ std::string FUNCTION() {
 
 
 @pytest.mark.slow
-@pytest.mark.recorded(
-    "packages/musa-port/src", "packages/musa-emulator/mcc", "tests/musa_port/test_overlay.py"
-)
+@pytest.mark.full
 def test_one_pass_keeps_the_hosts_side_as_it_is(musa, tmp_path: Path) -> None:
     """The emulator's mcc defines __MUSA_ARCH__ for the host's code too. Layouts, identities of types and
     range checks are nevertheless those of the host's compiler."""

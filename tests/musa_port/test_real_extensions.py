@@ -5,7 +5,6 @@ verdicts."""
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -89,12 +88,5 @@ def test_a_missing_extension_is_named(tmp_path: Path) -> None:
     assert real.run(OURS, tmp_path, tmp_path).reason.startswith("not run: there is no ours")
 
 
-def test_the_record_has_each_extension_with_its_cases_or_a_reason() -> None:
-    entries = {entry["name"]: entry for entry in json.loads(real.RECORD.read_text())["extensions"]}
-    assert list(entries) == [extension.name for extension in real.EXTENSIONS]
-    for extension in real.EXTENSIONS:
-        entry = entries[extension.name]
-        assert entry["origin"] == extension.origin
-        assert (entry["cases"] > 0) if entry["built"] and not entry["reason"] else entry["reason"], entry
-        assert entry["cases"] == entry["right"] + len(entry["wrong"])
-        assert all(hasattr(cases, function) for function in extension.cases)
+def test_the_cases_of_each_extension_exist() -> None:
+    assert all(hasattr(cases, name) for extension in real.EXTENSIONS for name in extension.cases)

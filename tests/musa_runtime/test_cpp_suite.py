@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The C++ tests in cpp/, compiled with the runtime's device layer, plain and under sanitizers, with an
-emulator that is built under the same sanitizer."""
+"""The C++ tests in cpp/, compiled with the runtime's device layer: plain, and with --full under sanitizers,
+with an emulator that is built under the same sanitizer."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ pytestmark = [pytest.mark.once, pytest.mark.slow]
 SOURCE = Path(__file__).parent / "cpp"
 BUILDS = test_cpp_suite.BUILDS
 MODES = ("inline", "async")
-# The sources of the sanitized programs.
-SOURCES = (*test_cpp_suite.SOURCES, "packages/musa-runtime/csrc", "tests/musa_runtime/cpp")
-KINDS = [pytest.param(kind, marks=pytest.mark.recorded(*SOURCES) if BUILDS[kind] else ()) for kind in BUILDS]
+KINDS = test_cpp_suite.KINDS
 
 
 @cache
@@ -67,7 +65,7 @@ def test_suite_passes(kind: str, mode: str) -> None:
     assert "PASSED" in done.stdout
 
 
-@pytest.mark.recorded(*SOURCES)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "right", "wrong", "report"),
     [

@@ -149,9 +149,7 @@ RAISES: dict[str, dict[str, Callable[[], torch.Tensor]]] = {
 REPEATS: dict[str, dict[str, Callable[[], torch.Tensor]]] = {
     **{f"Conv{dims}d": {f"conv{dims}d": convolution(f"conv{dims}d", dims)} for dims in (1, 2, 3)},
     **{
-        f"ConvTranspose{dims}d": {
-            f"conv_transpose{dims}d": convolution(f"conv_transpose{dims}d", dims)
-        }
+        f"ConvTranspose{dims}d": {f"conv_transpose{dims}d": convolution(f"conv_transpose{dims}d", dims)}
         for dims in (1, 2, 3)
     },
     **{f"ReplicationPad{dims}d": {f"replication_pad{dims}d": pad("replicate", dims)} for dims in (1, 2, 3)},
@@ -169,9 +167,7 @@ REPEATS: dict[str, dict[str, Callable[[], torch.Tensor]]] = {
     "repeat_interleave": {"repeat_interleave": gradient(lambda t: t.repeat_interleave(3, 0), 4, 3)},
     "index_copy": {"index_copy": lambda: x(4, 3).index_copy(0, index(9), x(9, 3))},
     "scatter": {"scatter": lambda: x(4).scatter(0, index(9), x(9))},
-    "scatter_reduce": {
-        f"scatter_reduce {reduce}": scatter_reduce(reduce) for reduce in ("sum", "mean")
-    },
+    "scatter_reduce": {f"scatter_reduce {reduce}": scatter_reduce(reduce) for reduce in ("sum", "mean")},
     "MaxPool3d": {"max_pool3d": gradient(lambda t: F.max_pool3d(t, 3, 1), 1, 2, 5, 5, 5)},
 }
 
@@ -179,10 +175,25 @@ REPEATS: dict[str, dict[str, Callable[[], torch.Tensor]]] = {
 DETERMINISTIC = {
     **dict.fromkeys(
         (
-            "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d",
-            "fractional_max_pool2d", "fractional_max_pool3d", "interpolate linear", "interpolate bilinear",
-            "interpolate bicubic", "interpolate trilinear", "reflection_pad1d", "reflection_pad2d",
-            "reflection_pad3d", "nll_loss", "nll_loss2d", "ctc_loss", "embedding_bag max", "median", "cumsum",
+            "avg_pool3d",
+            "adaptive_avg_pool2d",
+            "adaptive_avg_pool3d",
+            "adaptive_max_pool2d",
+            "fractional_max_pool2d",
+            "fractional_max_pool3d",
+            "interpolate linear",
+            "interpolate bilinear",
+            "interpolate bicubic",
+            "interpolate trilinear",
+            "reflection_pad1d",
+            "reflection_pad2d",
+            "reflection_pad3d",
+            "nll_loss",
+            "nll_loss2d",
+            "ctc_loss",
+            "embedding_bag max",
+            "median",
+            "cumsum",
         ),
         ORDERED,
     ),
@@ -192,10 +203,7 @@ DETERMINISTIC = {
 }
 
 CASES = {
-    name: call
-    for entries in (RAISES, REPEATS)
-    for group in entries.values()
-    for name, call in group.items()
+    name: call for entries in (RAISES, REPEATS) for group in entries.values() for name, call in group.items()
 }
 
 

@@ -32,11 +32,13 @@ def _give_back(musa):
 
 @pytest.fixture
 def expandable(musa):
-    """torch.musa with expandable segments and an empty cache."""
+    """torch.musa with expandable segments, on a stream of its own: tensors that live to the end of the
+    process keep segments of the default stream, in whose free pages those of a test would lie."""
     _give_back(musa)
     _set("expandable_segments:True")
     try:
-        yield musa
+        with musa.stream(musa.Stream()):
+            yield musa
     finally:
         _set("expandable_segments:False")
         _give_back(musa)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import itertools
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,10 +17,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from tests.harness.skips import needs_torch
+from tests.harness.subprocesses import run_code
 
 
-def capture(musa, work, **options):
-    graph = musa.MUSAGraph()
+def capture(musa, work, graph=None, **options):
+    graph = graph or musa.MUSAGraph()
     with musa.graph(graph, **options):
         result = work()
     return graph, result
@@ -461,6 +463,57 @@ def test_replays_draw_what_eager_calls_would_draw(musa):
         assert_same_bits(drawn, each)
     assert torch.equal(torch.rand(5, device="musa").cpu(), after)
     assert not torch.equal(expected[0], expected[1])
+
+
+def draw_without_waits():
+    """Replays of two graphs in quick succession, on two streams, each with a generator of its own besides."""
+    musa, side = torch.musa, torch.musa.Stream()
+    generators = [torch.Generator("musa").manual_seed(seed) for seed in (1, 2)]
+
+    def work(generator):
+        x = torch.empty(3, 50, device="musa")
+        x[0].uniform_()
+        x[1].bernoulli_(0.4, generator=generator)
+        x[2].random_()
+        return F.dropout(x, 0.4)
+
+    graphs = []
+    for generator in generators:
+        graph = musa.MUSAGraph()
+        graph.register_generator_state(generator)
+        graphs.append(capture(musa, lambda drawn_from=generator: work(drawn_from), graph=graph))
+    order = [0, 0, 1, 0, 1, 1, 0, 1] * 2
+    musa.manual_seed(7)
+    expected = [work(generators[which]).cpu() for which in order]
+    for which, generator in enumerate(generators):
+        generator.manual_seed(which + 1)
+    musa.manual_seed(7)
+    drawn = []
+    streams = itertools.cycle((musa.current_stream(), musa.current_stream(), side))
+    last = musa.current_stream()
+    for which, stream in zip(order, streams):
+        graph, result = graphs[which]
+        stream.wait_stream(last)
+        with musa.stream(stream):
+            graph.replay()
+            drawn.append(torch.empty_like(result).copy_(result))
+        last = stream
+    musa.synchronize()
+    for value, each in zip(drawn, expected, strict=True):
+        assert_same_bits(value, each)
+
+
+def test_replays_in_quick_succession_draw_what_eager_calls_would_draw(musa):
+    draw_without_waits()
+
+
+@pytest.mark.once
+def test_replays_that_run_later_keep_their_numbers(emulator):
+    """In lazy mode, no replay runs before the last one is launched."""
+    run_code(
+        "import torch\nfrom tests.musa_runtime.test_graphs import draw_without_waits\ndraw_without_waits()",
+        MUSA_EMULATOR_MODE="lazy",
+    )
 
 
 def test_a_capture_draws_nothing(musa):

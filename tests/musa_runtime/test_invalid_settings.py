@@ -130,6 +130,7 @@ def test_every_variable_of_the_guide_is_in_a_list():
     assert not tested & (FREE | ELSEWHERE)
 
 
+@pytest.mark.needs("musa-ops-mudnn", "musa-ops-ported", "musa-as-cuda", "musa-distributed")
 @pytest.mark.parametrize("program, name, value", cases())
 def test_a_value_works_as_documented_or_is_refused_by_name(program, name, value):
     # The emulator reads its variables while torch_musa is loaded, which the server of forks has done.
@@ -143,6 +144,7 @@ def test_a_value_works_as_documented_or_is_refused_by_name(program, name, value)
         assert len([line for line in text.splitlines() if name in line]) < 20
 
 
+@pytest.mark.needs("musa-ops-mudnn", "musa-as-cuda", "musa-ops-vision")
 def test_a_valid_value_is_not_refused():
     settings = {
         "TORCH_MUSA_STRICT": "0",

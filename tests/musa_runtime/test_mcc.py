@@ -139,6 +139,7 @@ def run(*command, **variables):
 
 
 @pytest.mark.slow
+@pytest.mark.needs("musa-port")
 def test_a_pack_of_others_builds_with_a_foreign_compiler(foreign, tmp_path):
     """g++ compiles the host's sources; none of its options is passed to mcc."""
     source, build = tmp_path / "source", tmp_path / "build"
@@ -176,14 +177,7 @@ def test_a_pack_of_others_builds_with_a_foreign_compiler(foreign, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.recorded(
-    *(
-        "packages/musa-ops-ported",
-        "packages/musa-runtime/cmake",
-        "packages/musa-runtime/src/musa_runtime/mcc.py",
-    ),
-    *("packages/musa-emulator/mcc", "packages/musa-port/src", "tests/musa_runtime/test_mcc.py"),
-)
+@pytest.mark.full
 def test_the_ported_pack_gives_a_foreign_compiler_no_option_of_gcc(foreign, tmp_path):
     package = ROOT / "packages" / "musa-ops-ported"
     options = ["-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Release"]

@@ -43,6 +43,7 @@ def test_a_served_copy_is_reported():
 
 
 @pytest.mark.once
+@pytest.mark.needs("musa-ops-mudnn", "musa-ops-ported")
 @pytest.mark.parametrize("memory", ["strict", ""])
 def test_layouts_with_gradients_where_copies_are_errors(memory):
     """Autograd reads the metadata of its inputs in functions that must not throw."""

@@ -343,6 +343,7 @@ def test_forward_gradients_are_those_of_the_cpu(musa, kind):
     torch.testing.assert_close(results[1], results[0])
 
 
+@pytest.mark.needs("musa-amp")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("kind", KINDS)
 def test_autocast_computes_a_network_in_the_dtype_that_the_composition_has(musa, kind, dtype):

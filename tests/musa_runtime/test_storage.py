@@ -2,6 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Storages: sharing, resizing (to zero and back, as FSDP does), set_ and resize_."""
 
+import copy
+import io
+
 import pytest
 import torch
 
@@ -151,3 +154,91 @@ def test_a_resize_that_fails_keeps_the_shape(device, size, options):
         x.resize_(*size, **options)
     assert (x.shape, x.stride()) == ((4,), (1,))
     assert x.cpu().tolist() == [0, 1, 2, 3]
+
+
+def _gradient(x):
+    leaf = x.clone().requires_grad_()
+    (leaf * leaf).sum().backward()
+    return leaf.grad
+
+
+def _loaded(x):
+    buffer = io.BytesIO()
+    torch.save(x, buffer)
+    buffer.seek(0)
+    return torch.load(buffer)
+
+
+# Functions that allocate, of a tensor of 30 x 40 numbers. Those which resize do so in place, of a copy.
+ALLOCATIONS = {
+    "resize_": lambda x: x.clone().resize_(100, 100),
+    "resize_ of a view": lambda x: x.clone()[2:].resize_(100, 100),
+    "resize_ with a format": lambda x: x.clone().resize_(4, 8, 8, 8, memory_format=torch.channels_last),
+    "resize_ of an empty tensor": lambda x: x.new_empty(0).resize_(5000),
+    "resize_as_": lambda x: x.clone().resize_as_(x.new_empty(100, 100)),
+    "storage.resize_": lambda x: x.new_empty(0).set_(x.clone().untyped_storage().resize_(50_000)),
+    "storage.resize_ from nothing": lambda x: x.new_empty(0).set_(
+        x.clone().untyped_storage().resize_(0).resize_(50_000)
+    ),
+    "storage.resize_ to less": lambda x: x.new_empty(0).set_(x.clone().untyped_storage().resize_(2000)),
+    "set_ beyond a storage": lambda x: x.new_empty(0).set_(x.clone().untyped_storage(), 0, (100, 100)),
+    "set_ then resize_": lambda x: x.clone().set_().resize_(5000),
+    "write to a lazy clone": lambda x: torch._lazy_clone(x).add_(1),
+    "out=": lambda x: torch.add(x, 1, out=x.new_empty(0)),
+    "out= of a copy": lambda x: torch.cat((x, x), out=x.new_empty(0)),
+    "out= of another dtype": lambda x: torch.add(x, 1, out=x.new_empty(0, dtype=torch.float64)),
+    "out= of two": lambda x: torch.sort(x, out=(x.new_empty(0), x.new_empty(0, dtype=torch.int64)))[1],
+    "storage": lambda x: x.new_empty(0).set_(torch.UntypedStorage(50_000, device=x.device)),
+    "clone": lambda x: x.clone(),
+    "clone of a storage": lambda x: x.new_empty(0).set_(x.untyped_storage().clone()),
+    "contiguous": lambda x: x.t().contiguous(),
+    "deepcopy": lambda x: copy.deepcopy(x),
+    "to another dtype": lambda x: x.to(torch.float64),
+    "from the cpu": lambda x: x.cpu().to(x.device),
+    "from the cpu, strided": lambda x: x.cpu().t()[::2].to(x.device),
+    "from pinned memory": lambda x: x.cpu().pin_memory().to(x.device, non_blocking=True),
+    "like": lambda x: torch.zeros_like(x),
+    "new": lambda x: x.new_full((50, 50), 2),
+    "factory": lambda x: torch.arange(2000, device=x.device),
+    "tensor": lambda x: torch.tensor([1.0] * 2000, device=x.device),
+    "strided factory": lambda x: torch.empty_strided((50, 50), (1, 50), device=x.device),
+    "random factory": lambda x: torch.randn(50, 50, device=x.device),
+    "permutation": lambda x: torch.randperm(2000, device=x.device),
+    "elementwise": lambda x: x * 2 + x,
+    "matrix product": lambda x: x @ x.t(),
+    "reduction": lambda x: x.sum(0),
+    "scan": lambda x: x.cumsum(0),
+    "size that depends on values": lambda x: x.nonzero(),
+    "selection": lambda x: x[x > 3],
+    "indices": lambda x: x[torch.arange(20, device=x.device)],
+    "indices on the cpu": lambda x: x[torch.arange(20)],
+    "put": lambda x: x.clone().index_put_((torch.arange(5),), x.new_zeros(())),
+    "unique": lambda x: x.unique(),
+    "dropout": lambda x: torch.nn.functional.dropout(x, 0.5),
+    "gradient": _gradient,
+    "dense of sparse": lambda x: x.to_sparse().to_dense(),
+    "loaded": _loaded,
+}
+
+
+def test_memory_belongs_to_the_device_of_the_tensor(two_devices):
+    """Also the memory for intermediate results, while another device is current."""
+    musa = two_devices
+    x = torch.arange(1200.0, device="musa:1").view(30, 40)
+    elsewhere = []
+    for name, allocate in ALLOCATIONS.items():
+        for device in (0, 1):
+            musa.reset_peak_memory_stats(device)
+        before = [musa.memory_allocated(device) for device in (0, 1)]
+        try:
+            result = allocate(x)
+        except RuntimeError as error:  # torch refuses a tensor whose storage is on another device
+            elsewhere.append(f"{name}: {error}")
+            continue
+        memory = result.untyped_storage()
+        on_other = musa.max_memory_allocated(0) - before[0]
+        grown = musa.memory_allocated(1) - before[1]
+        if on_other or grown < memory.nbytes() or result.device != x.device or musa.current_device():
+            elsewhere.append(f"{name}: {on_other} bytes on musa:0, {grown} on {result.device}")
+        del result, memory
+    assert not elsewhere

@@ -117,9 +117,7 @@ def test_the_doctor_shows_a_hook_that_fails(environment):
 
 
 def test_without_sdk_the_failure_is_shown_too(environment):
-    done = run_module(
-        "torch_musa", "packs", "--json", **{**environment, "MUSA_HOME": "/nonexistent/musa"}
-    )
+    done = run_module("torch_musa", "packs", "--json", **{**environment, "MUSA_HOME": "/nonexistent/musa"})
     status = {row["name"]: row["status"] for row in json.loads(done.stdout)}
     assert (status["a_good"], status["c_raises"]) == ("found", "failed")
 

@@ -247,9 +247,7 @@ def test_env_reports_packs(environment):
 
 
 def test_without_sdk_packs_are_listed_but_not_loaded(environment):
-    done = run_module(
-        "torch_musa", "packs", "--json", **{**environment, "MUSA_HOME": "/nonexistent/musa"}
-    )
+    done = run_module("torch_musa", "packs", "--json", **{**environment, "MUSA_HOME": "/nonexistent/musa"})
     rows = ours(json.loads(done.stdout))
     assert {row["status"] for row in rows} == {"found"} and len(rows) == len(BAD) + 2
 

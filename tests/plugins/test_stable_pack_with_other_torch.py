@@ -4,12 +4,11 @@
 
 A complete run only (--full). `MUSA_TEST_OTHER_TORCH` names Pythons of environments in which this tree's
 musa-runtime and torch-musa are built for other minors, separated as in PATH; by default those that `dev.py
-matrix` made. The result is recorded in `tests/data/last_stable_pack_run.json`.
+matrix` made. The result is recorded.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -19,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import records
 from tests.plugins.packs import build_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "examples" / "stable_op_pack"
-RECORD = ROOT / "tests" / "data" / "last_stable_pack_run.json"
 
 pytestmark = [pytest.mark.once, pytest.mark.full]
 
@@ -80,10 +79,10 @@ def test_one_wheel_serves_two_minors_of_torch(tmp_path: Path) -> None:
     for entry in runs:
         assert Path(entry.pop("library")).resolve() == library.resolve()
         assert entry["calls"] == {"aten::relu": 2, "musa_stable_demo::scale_shift": 1}, entry
-    record = {
-        "wheel": wheel.name,
-        "library_sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
-        "built_with": runs[0]["torch"],
-        "runs": runs,
-    }
-    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    served = ", ".join(entry["torch"] for entry in runs)
+    records.write(
+        "stable_pack",
+        "pytest --full tests/plugins/test_stable_pack_with_other_torch.py",
+        f"a wheel built with torch {runs[0]['torch']} serves calls with {served}",
+        runs=runs,
+    )

@@ -4,14 +4,11 @@
 with wheels only.
 
 A complete run only (--full). `MUSA_TEST_WHEELS` names the folder of the wheels, by default `dist` of this
-tree, where `python3 tools/dev.py wheels --local` writes them. Commands and outputs are recorded in
-`tests/data/last_tutorial_run.json`; a quick test compares the record with the page.
+tree, where `python3 tools/dev.py wheels --local` writes them. Commands and outputs are recorded.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import subprocess
@@ -21,12 +18,10 @@ from pathlib import Path
 
 import pytest
 
-import pages
-from workspace.page_runner import FILE, FOLLOWED, write_file
+from tests.harness import pages, records
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "packs" / "tutorial.md"
-RECORD = ROOT / "tests" / "data" / "last_tutorial_run.json"
 # Seconds that one block may take: one of them installs torch.
 LIMIT = 900
 # Variables of the tests that a reader does not set.
@@ -39,8 +34,8 @@ def steps() -> list[tuple[str, str]]:
     """The files and commands of the page in order: the name of the file, or "" for commands, and the text."""
     found = []
     for block in pages.code_blocks(PAGE.read_text(encoding="utf-8")):
-        file = FILE.fullmatch(block.comment)
-        assert file or (block.language == "bash" and not block.comment), f"line {block.line} is neither"
+        file = pages.FILE.fullmatch(block.comment)
+        assert file or (block.language == "bash" and not block.comment), f"{block.text} is neither"
         found.append((file[1] if file else "", block.text))
     return found
 
@@ -101,41 +96,26 @@ def test_a_reader_can_follow_the_page(tmp_path: Path) -> None:
     (start / "dist").symlink_to(wheels.resolve())
     shell = Shell(start, tmp_path / "variables")
     replaced = {str(start): "~", str(wheels.resolve()): "~/dist", str(Path.home()): "~"}
-    record = []
+    done = []
     for file, text in steps():
         if file:
-            write_file(shell.directory, file, text)
-            record.append({"file": file, "sha256": hashlib.sha256(text.encode()).hexdigest()})
+            pages.write_file(shell.directory, file, text)
+            done.append({"file": file})
             continue
         begin = time.monotonic()
         status, output = shell.run(text)
         assert status == 0, f"{text}\nends with {status}:\n{output}"
         seconds = round(time.monotonic() - begin, 1)
-        record.append(
-            {"commands": text.splitlines(), "seconds": seconds, "output": shortened(output, replaced)}
-        )
-    printed = [line for entry in record for line in entry.get("output", ())]
+        lines = shortened(output, replaced)
+        done.append({"commands": text.splitlines(), "seconds": seconds, "output": lines})
+    printed = [line for entry in done for line in entry.get("output", ())]
     # The page's statements about the output.
     assert "every check passed" in printed
     assert any(re.match(r"first +.*loaded", line) for line in printed), printed
     assert sum(1 for line in printed if re.match(r"\d+ passed", line)) == 4
-    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def test_the_record_is_of_the_files_and_commands_on_the_page() -> None:
-    record = json.loads(RECORD.read_text(encoding="utf-8"))
-    recorded = [entry.get("commands") or [entry["file"], entry["sha256"]] for entry in record]
-    on_page = [
-        [file, hashlib.sha256(text.encode()).hexdigest()] if file else text.splitlines()
-        for file, text in steps()
-    ]
-    assert recorded == on_page, "the page has changed: run this file with --full"
-
-
-def test_the_page_names_this_test() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert FOLLOWED.findall(text) == [f"tests/plugins/{Path(__file__).name}"]
-    assert f"`tests/data/{RECORD.name}`" in text
+    seconds = sum(entry.get("seconds", 0) for entry in done)
+    summary = f"{len(done)} files and blocks of commands in {seconds:.0f} s"
+    records.write("tutorial", "pytest --full tests/plugins/test_tutorial.py", summary, steps=done)
 
 
 def test_a_shell_keeps_directory_and_variables_and_reports_failures(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 """Real MUSA programs on the SDK at MUSA_HOME, else on the installed emulator.
 
 python -m tests.sdk_programs fetch FOLDER              the sources, with git
-python -m tests.sdk_programs run FOLDER [PATTERN ...]  build, run and judge; recorded in last_run.json
+python -m tests.sdk_programs run FOLDER [PATTERN ...]  build, run and judge; recorded
 python -m tests.sdk_programs list FOLDER [PATTERN ...] the names of the programs
 python -m tests.sdk_programs table                     the last run, as a table
 """
@@ -38,7 +38,6 @@ def _parser() -> argparse.ArgumentParser:
         "--work", type=Path, default=sdk.ROOT / "build" / "sdk-programs", help="where to build"
     )
     parser.add_argument("--home", type=Path, default=Path(os.environ.get("MUSA_HOME") or sdk.HOME))
-    parser.add_argument("--record", type=Path, default=report.RECORD, help="the file for results")
     return parser
 
 
@@ -46,7 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
     """The command line. Returns 1 if a source could not be fetched, or a program surprises."""
     options = _parser().parse_intermixed_args(arguments)
     if options.verb == "table":
-        print(report.table(report.read(options.record)))
+        if not (last := report.last()):
+            print("No run is recorded.\nFix: python -m tests.sdk_programs run FOLDER", file=sys.stderr)
+            return 2
+        print(report.table(last))
         return 0
     if options.folder is None:
         print(
@@ -89,8 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
             f"{mark}{program.name}: {outcome.verdict}{counts}, {outcome.seconds:g} s {outcome.why}",
             flush=True,
         )
-        content = report.record(outcomes, sources, name, report.read(options.record))
-        report.write(content, options.record)
+        content = report.record(outcomes, sources, name, report.last())
+        report.write(content)
     print(report.table(content))
     return bool(unexpected)
 

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The record of a run: last_run.json, and the table made from it."""
+"""The record of a run, and the table made from it."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.harness import records
+
 from .judge import NOT_BUILT, Outcome
 from .programs import Program, Source
-
-RECORD = Path(__file__).with_name("last_run.json")
 
 
 def sdk_name(home: Path) -> str:
@@ -48,7 +49,7 @@ def record(
     groups: dict[str, list[dict[str, Any]]] = {}
     for entry in programs.values():
         groups.setdefault(entry["group"], []).append(entry)
-    summary = {
+    counts = {
         group: _count(
             [Outcome(e["verdict"], passed=e.get("passed", 0), cases=e.get("cases", 0)) for e in entries],
             sum(e["run"] for e in entries),
@@ -58,17 +59,23 @@ def record(
     return {
         "sdk": sdk,
         "commits": {source.repository: source.commit for source in sources.values()},
-        "summary": summary,
+        "groups": counts,
         "programs": dict(sorted(programs.items())),
     }
 
 
-def read(path: Path = RECORD) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+def last() -> dict[str, Any]:
+    """The record of the last run; empty if there is none."""
+    return records.read("sdk_programs")
 
 
-def write(content: Mapping[str, Any], path: Path = RECORD) -> None:
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+def write(content: Mapping[str, Any]) -> None:
+    sums = Counter()
+    for row in content["groups"].values():
+        sums.update(row)
+    counts = ", ".join(f"{sums[key]} {key}" for key in ("tried", "compiled", "to run", "ran right"))
+    command = "python -m tests.sdk_programs run FOLDER"
+    records.write("sdk_programs", command, f"{content['sdk']}: {counts}", **content)
 
 
 def table(content: Mapping[str, Any]) -> str:
@@ -77,7 +84,7 @@ def table(content: Mapping[str, Any]) -> str:
         "| programs | tried | compiled | to run | ran right | cases passed |",
         "|---|---|---|---|---|---|",
     ]
-    for group, row in content["summary"].items():
+    for group, row in content["groups"].items():
         cases = f"{row['cases passed']} of {row['cases']}" if "cases" in row else ""
         numbers = " | ".join(str(row[key]) for key in ("tried", "compiled", "to run", "ran right"))
         lines.append(f"| {group} | {numbers} | {cases} |")

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.harness import records
 from tests.musa_emulator import sdk
 from tests.sdk_programs import fetch, programs, report
 from tests.sdk_programs.__main__ import main
@@ -164,12 +164,12 @@ def test_the_record_counts_and_keeps_programs_that_were_not_run_again() -> None:
     first = report.record(
         {good: Outcome(RIGHT, passed=3, cases=3), bad: Outcome(NOT_BUILT, "why")}, {}, "sdk", {}
     )
-    assert first["summary"]["ours"] == {
+    assert first["groups"]["ours"] == {
         "tried": 2, "compiled": 1, "to run": 2, "ran right": 1, "cases": 3, "cases passed": 3,
     }  # fmt: skip
     second = report.record({bad: Outcome(WRONG, "else")}, {}, "sdk", first)
     assert second["programs"]["good"] == first["programs"]["good"]
-    assert second["summary"]["ours"]["compiled"] == 2
+    assert second["groups"]["ours"]["compiled"] == 2
     assert "| ours | 2 | 2 | 2 | 1 | 3 of 3 |" in report.table(second)
 
 
@@ -200,18 +200,20 @@ def test_sources_are_fetched_at_their_commits(tmp_path: Path) -> None:
 
 
 def test_the_command_runs_the_programs_that_it_finds_and_records_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["run", str(tmp_path), "--record", str(tmp_path / "run.json")]) == 2
+    monkeypatch.setattr(records, "FOLDER", tmp_path / "records")
+    assert main(["table"]) == main(["run", str(tmp_path)]) == 2
     assert "Fix: python -m tests.sdk_programs fetch" in capsys.readouterr().err
     folder = tmp_path / "MooreThreads+tutorial_on_musa" / "setup_musa" / "check"
     folder.mkdir(parents=True)
     program = '#include <cstdio>\nint main() { std::puts("MUSA check successfully!"); return STATUS; }\n'
     (folder / "test_musa.mu").write_text(program.replace("STATUS", "0"))
     arguments = ["run", str(tmp_path), "^tutorial/test_musa$", "--work", str(tmp_path / "work")]
-    arguments += ["--record", str(tmp_path / "run.json"), "--home", str(sdk.HOME)]
+    arguments += ["--home", str(sdk.HOME)]
     assert main(arguments) == 0
-    content = json.loads((tmp_path / "run.json").read_text())
+    content = report.last()
+    assert content["summary"].endswith(": 1 tried, 1 compiled, 1 to run, 1 ran right")
     assert content["programs"]["tutorial/test_musa"]["verdict"] == RIGHT
     assert "SDK 4." in content["sdk"] or "SDK 5." in content["sdk"]
     (folder / "test_musa.mu").write_text(program.replace("STATUS", "1"))

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """`python -m tests.soak --minutes 30 [--seed N]`: exit status 1 on any violation; the report goes to
-tests/soak/last_run.json."""
+build/records/soak.json."""
 
 import argparse
-import json
 import os
 import sys
-from pathlib import Path
+
+from tests.harness import records
 
 # Set before torch is imported below, because the SDK and OpenMP read it when torch loads them.
 os.environ.setdefault("MUSA_EMULATOR_DEVICES", "2")
 os.environ.setdefault("MUSA_EMULATOR_MEMORY_LIMIT", "1G")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
-LAST_RUN = Path(__file__).with_name("last_run.json")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,7 +25,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--first-round", type=int, default=0, help="number of the first round, to repeat it")
     parser.add_argument("--rounds", type=int, help="end after this many rounds")
     parser.add_argument("--without", default="", help="workloads to leave out, separated by commas")
-    parser.add_argument("--report", type=Path, default=LAST_RUN)
     arguments = parser.parse_args(argv)
     left_out = set(filter(None, arguments.without.split(",")))
     if unknown := left_out - set(WORKLOADS):
@@ -36,10 +33,11 @@ def main(argv: list[str] | None = None) -> int:
     chosen = {name: work for name, work in WORKLOADS.items() if name not in left_out}
     soak = Soak(chosen, seed=arguments.seed, first_round=arguments.first_round, narrate=print)
     report = soak.run(seconds=60 * arguments.minutes, rounds=arguments.rounds)
-    arguments.report.parent.mkdir(parents=True, exist_ok=True)
-    arguments.report.write_text(json.dumps(report.as_dict(), indent=2) + "\n")
+    found = report.as_dict()
+    result = f"{report.rounds:,} rounds in {found['minutes']:g} minutes, {len(report.violations)} violations"
+    path = records.write("soak", f"python -m tests.soak --minutes {arguments.minutes:g}", result, **found)
     print(report.text())
-    print(f"report: {arguments.report}")
+    print(f"report: {path}")
     return int(bool(report.violations))
 
 

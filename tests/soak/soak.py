@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import datetime
-import platform
 import random
 import time
 import traceback
@@ -30,7 +28,6 @@ MOST_VIOLATIONS = 20
 class Report:
     """The report of a run. Sizes are in bytes; lists are by device."""
 
-    date: str
     seed: int
     mode: str
     seconds: float = 0.0
@@ -52,8 +49,6 @@ class Report:
             **vars(self),
             "workloads": dict(sorted(self.workloads.items())),
             "minutes": round(self.seconds / 60, 2),
-            "torch": torch.__version__,
-            "python": platform.python_version(),
         }
 
     def text(self) -> str:
@@ -99,8 +94,7 @@ class Soak:
         self._echo = Echo()
         self._devices = torch.musa.device_count()
         self._readings: list[meters.Reading] = []
-        today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-        self._report = Report(date=today, seed=seed, mode=self._meter.mode, first_round=first_round)
+        self._report = Report(seed=seed, mode=self._meter.mode, first_round=first_round)
 
     def run(self, seconds: float, rounds: int | None = None) -> Report:
         """Runs rounds for `seconds`, or at most `rounds` of them. Exceptions of workloads are only

@@ -16,11 +16,11 @@ ROUNDS = 8  # twenty seconds for both modes on an idle machine
 
 @pytest.mark.parametrize("mode", sample(["async", "inline"], 2))
 def test_a_short_soak_leaves_nothing_behind(mode, tmp_path):
-    report = tmp_path / "report.json"
-    limit = ["--minutes", "4", "--rounds", str(ROUNDS), "--seed", "7", "--report", str(report)]
-    done = run_python("-m", "tests.soak", *limit, MUSA_EMULATOR_MODE=mode, MUSA_EMULATOR_MEMORY=None)
+    limit = ["--minutes", "4", "--rounds", str(ROUNDS), "--seed", "7"]
+    settings = {"MUSA_EMULATOR_MODE": mode, "MUSA_TESTS_RECORDS": str(tmp_path)}
+    done = run_python("-m", "tests.soak", *limit, MUSA_EMULATOR_MEMORY=None, **settings)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}"
-    told = json.loads(report.read_text())
+    told = json.loads((tmp_path / "soak.json").read_text())
     assert told["violations"] == [] and told["mode"] == mode and told["rounds"] == ROUNDS
     assert min(told["peak_allocated"]) > 1 << 20 and min(told["workloads"].values()) >= 2
     assert "nothing grew, nothing failed" in done.stdout

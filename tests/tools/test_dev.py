@@ -2,18 +2,18 @@
 # Copyright (c) torch_musa contributors
 """The task runner: packages that it rebuilds, prerequisites that it checks, test legs that it counts."""
 
-import io
 import json
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 import dev
-from workspace import WorkspaceError, gpu, legs, packages, prerequisites, progress, tree_lint
+from workspace import WorkspaceError, gpu, legs, packages, prerequisites, progress
 
 pytestmark = pytest.mark.once
 
@@ -33,30 +33,30 @@ def make_package(root: Path, name: str = "musa-runtime") -> Path:
     return folder
 
 
-def test_package_order_is_that_of_the_list_even_over_several_lines():
-    text = '[tool.ruff]\npackages = ["no"]\n[tool.musa]\n# order\npackages = [\n  "b",\n  "a",\n]\n[tool.x]\n'
-    assert packages.parse_package_list(text) == ["b", "a"]
-
-
-@pytest.mark.parametrize("text", ["", "[tool.musa]\n", "[tool.musa]\npackages = []\n", "[tool.musa2]\n"])
-def test_a_missing_package_list_is_an_error(text):
-    with pytest.raises(WorkspaceError, match=r"\[tool.musa\]"):
-        packages.parse_package_list(text)
-
-
-def test_a_listed_package_that_does_not_exist_is_named(tmp_path):
-    make_package(tmp_path)
-    (tmp_path / "pyproject.toml").write_text('[tool.musa]\npackages = ["musa-runtime", "musa-amp"]\n')
-    with pytest.raises(WorkspaceError, match="musa-amp"):
-        packages.package_names(tmp_path)
-    (tmp_path / "pyproject.toml").write_text('[tool.musa]\npackages = ["musa-runtime"]\n')
-    assert packages.package_names(tmp_path) == ["musa-runtime"]
-
-
 def test_the_repository_lists_every_package_it_holds():
     listed = packages.parse_package_list((ROOT / "pyproject.toml").read_text())
     found = sorted(path.parent.name for path in ROOT.glob("packages/*/pyproject.toml"))
     assert sorted({*listed, *gpu.PACKAGES}) == found  # with what `dev.py gpu` alone builds
+
+
+@pytest.mark.parametrize(
+    ("file", "rebuilt"),
+    [("csrc/a.cpp", "a"), ("csrc/k.mu", "a"), ("csrc/a.h", "abc"), ("cmake/x.cmake", "abc")],
+)
+def test_a_changed_header_rebuilds_the_packages_above_and_a_changed_source_only_its_own(
+    tmp_path, monkeypatch, file, rebuilt
+):
+    monkeypatch.setattr(packages, "ROOT", tmp_path)
+    monkeypatch.setattr(packages, "upstream_packages", lambda root: {"a": [], "b": ["a"], "c": ["b"]})
+    monkeypatch.setattr(packages, "environment_context", lambda pinned: "")
+    for name in "abc":
+        make_package(tmp_path, name)
+    before = packages.current_stamps(packages.Options())
+    path = tmp_path / "packages" / "a" / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("changed")
+    after = packages.current_stamps(packages.Options())
+    assert "".join(name for name in after if after[name] != before[name]) == rebuilt
 
 
 @pytest.mark.parametrize(
@@ -98,17 +98,6 @@ def test_upstream_and_context_change_the_stamp(tmp_path):
     }
     # ([], ["u"]) against (["u"], []) need not differ; ["u", "v"] against ["uv"] must.
     assert len(stamps) == 5
-
-
-def test_each_variant_builds_in_its_own_folder_with_its_flags():
-    variants = [packages.Options(), packages.Options(debug=True), packages.Options(sanitizer="address")]
-    folders = {next(s for s in v.config_settings() if "build-dir" in s) for v in variants}
-    assert len(folders) == 3
-    assert not any("fsanitize" in setting for setting in packages.Options().config_settings())
-    address = packages.Options(sanitizer="address").config_settings()
-    assert any("CMAKE_CXX_FLAGS=-fsanitize=address,undefined" in setting for setting in address)
-    assert any("CMAKE_SHARED_LINKER_FLAGS=-fsanitize=address" in setting for setting in address)
-    assert "--config-settings=cmake.build-type=Debug" in packages.Options(debug=True).config_settings()
 
 
 def test_a_sanitized_build_preloads_the_sanitizer_first():
@@ -154,9 +143,9 @@ def installer(tmp_path, monkeypatch):
 def test_only_changed_packages_and_their_dependents_are_rebuilt(installer, tmp_path):
     assert packages.install_packages(packages.Options()) == ["musa-emulator", "musa-runtime"]
     assert packages.install_packages(packages.Options()) == []
-    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int changed;\n")
+    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.h").write_text("int changed;\n")
     assert packages.install_packages(packages.Options()) == ["musa-runtime"]
-    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
+    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.h").write_text("int changed;\n")
     assert packages.install_packages(packages.Options()) == ["musa-emulator", "musa-runtime"]
     assert packages.install_packages(packages.Options(debug=True)) == ["musa-emulator", "musa-runtime"]
 
@@ -168,14 +157,14 @@ def test_a_package_that_is_built_without_the_changed_one_is_left_alone(installer
     listed.write_text(listed.read_text().replace('runtime"]\n[', 'runtime", "musa-amp"]\n['))
     names = ["musa-emulator", "musa-runtime", "musa-amp"]
     assert packages.install_packages(packages.Options()) == names
-    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int changed;\n")
+    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.h").write_text("int changed;\n")
     assert packages.install_packages(packages.Options()) == ["musa-runtime"]
-    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
+    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.h").write_text("int changed;\n")
     assert packages.install_packages(packages.Options()) == names
     # The packages that a package is built with count as well.
     (pack / "pyproject.toml").write_text('[project]\ndependencies = ["musa-runtime==0.1.*"]\n')
     assert packages.install_packages(packages.Options()) == ["musa-amp"]
-    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int again;\n")
+    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.h").write_text("int again;\n")
     assert packages.install_packages(packages.Options()) == ["musa-runtime", "musa-amp"]
 
 
@@ -257,28 +246,8 @@ def test_core_leaves_out_packs_until_they_are_installed(installer, tmp_path):
     listed.write_text(listed.read_text().replace("[tool.musa]\n", "[tool.musa]\n# a device\ncore = 1\n"))
     assert packages.install_packages(packages.Options(), core=True) == ["musa-emulator"]
     assert packages.install_packages(packages.Options()) == ["musa-runtime"]
-    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
+    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.h").write_text("int changed;\n")
     assert packages.install_packages(packages.Options(), core=True) == ["musa-emulator", "musa-runtime"]
-
-
-def test_the_core_of_the_repository_is_a_device_without_packs():
-    text = (ROOT / "pyproject.toml").read_text()
-    core = packages.parse_package_list(text)[: packages.parse_core_count(text)]
-    assert core == ["musa-emulator", "musa-runtime", "torch-musa"]
-
-
-def test_a_package_with_a_wheel_is_installed_from_it_and_the_others_are_built(installer, tmp_path):
-    wheels = tmp_path / "wheels"
-    wheels.mkdir()
-    (wheels / "musa_emulator-0.1.0-py3-none-any.whl").touch()
-    names = ["musa-emulator", "musa-runtime"]
-    assert packages.install_packages(packages.Options(), wheels=wheels) == names
-    assert installer.built == ["musa_emulator-0.1.0-py3-none-any.whl", "musa-runtime"]
-    # The wheel may have been replaced; without the folder, the package is installed in place.
-    assert packages.install_packages(packages.Options(), wheels=wheels) == ["musa-emulator"]
-    assert packages.install_packages(packages.Options()) == ["musa-emulator"]
-    assert installer.built[2:] == ["musa_emulator-0.1.0-py3-none-any.whl", "musa-emulator"]
-    assert packages.install_packages(packages.Options()) == []
 
 
 def test_a_failed_build_is_tried_again(installer):
@@ -303,22 +272,6 @@ def test_a_failed_step_shows_the_end_of_its_log_and_the_path_of_the_log(tmp_path
     assert "line 10" in log.read_text()
 
 
-def test_a_step_logs_its_output_and_its_errors(tmp_path):
-    log = tmp_path / "step.log"
-    script = "import sys; print('out'); print('err', file=sys.stderr)"
-    assert progress.run_logged("step", [sys.executable, "-c", script], log) >= 0
-    assert {"out", "err"} <= set(log.read_text().splitlines())
-
-
-def test_a_step_that_is_stopped_ends_and_reports_it(tmp_path):
-    stop = threading.Event()
-    stop.set()
-    with pytest.raises(WorkspaceError, match="another step failed"):
-        progress.run_logged(
-            "step", [sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "step.log", stop=stop
-        )
-
-
 def test_an_interrupted_step_ends_its_descendants_too(tmp_path, monkeypatch):
     script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
     before = set(psutil.Process().children(recursive=True))  # earlier tests' shared memory and symbol servers
@@ -337,41 +290,7 @@ def test_an_interrupted_step_ends_its_descendants_too(tmp_path, monkeypatch):
     assert len(started) == 2 and not alive
 
 
-def test_the_live_line_is_redrawn_on_a_terminal_and_sparse_elsewhere():
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    terminal, pipe = Terminal(), io.StringIO()
-    for stream in (terminal, pipe):
-        line = progress.LiveLine("building x", stream)
-        line.update("[1/9] a.o")
-        line.update("[2/9] b.o")
-        line.finish("done")
-    assert terminal.getvalue().count("\n") == 1 and "[2/9] b.o" in terminal.getvalue()
-    assert pipe.getvalue().splitlines()[0] == "building x ..."
-    assert "[1/9]" not in pipe.getvalue() and "done" in pipe.getvalue()
-
-
-def test_the_older_of_two_live_lines_on_a_terminal_is_drawn():
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    terminal = Terminal()
-    older, younger = (progress.LiveLine(name, terminal) for name in ("older", "younger"))
-    younger.start += 1
-    younger.update("hidden")
-    older.finish("done")
-    younger.update("shown")
-    assert "hidden" not in terminal.getvalue() and "shown" in terminal.getvalue()
-
-
 # -- prerequisites
-
-
-def test_this_machine_has_the_prerequisites_of_the_tests():
-    assert prerequisites.problems(prerequisites.BUILD) == []
 
 
 def test_each_probe_reports_a_missing_prerequisite(tmp_path, monkeypatch):
@@ -384,17 +303,6 @@ def test_each_probe_reports_a_missing_prerequisite(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert "no-such-compiler is not on PATH" in prerequisites.cxx_compiler()
     assert "GoogleTest" in prerequisites.googletest()
-
-
-def test_an_old_compiler_is_distinguished_from_a_new_one(tmp_path, monkeypatch):
-    old = tmp_path / "old-g++"
-    old.write_text("#!/bin/sh\ncat > /dev/null\nexit 1\n")
-    old.chmod(0o755)
-    monkeypatch.setenv("CXX", str(old))
-    assert "too old" in prerequisites.cxx_compiler()
-    monkeypatch.setattr(prerequisites, "MIN_GXX", 1000)
-    monkeypatch.setenv("CXX", "g++")
-    assert "g++ 1000" in prerequisites.cxx_compiler()
 
 
 def lacking(*names):
@@ -423,191 +331,74 @@ def test_root_installs_and_still_reports_prerequisites_that_are_missing_afterwar
         prerequisites.ensure(lacking("gtest"))
 
 
-def test_a_full_disk_is_not_left_to_apt(monkeypatch):
-    monkeypatch.setattr(prerequisites.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(
-        prerequisites, "apt_install", lambda names: pytest.fail("apt cannot fix a full disk")
-    )
-    with pytest.raises(WorkspaceError, match="free some space"):
-        prerequisites.ensure([prerequisites.Prerequisite("disk", lambda: prerequisites.disk_space(10**18))])
-
-
 # -- test legs
 
-REPORT = """<testsuites><testsuite>
-<testcase name="good"/>
-<testcase classname="tests.some" name="bad"><failure message="x">first line
-E   the last line</failure></testcase>
-<testcase name="broken"><error message="fixture"/></testcase>
-<testcase name="known"><skipped type="pytest.xfail"/></testcase>
-</testsuite></testsuites>"""
 
-LEG = legs.Leg("leg", ["tests"])
+SCHEDULER = "from tests.conftest import pytest_xdist_make_scheduler\n"
 
 
-def report(tmp_path, text=REPORT):
-    path = tmp_path / "report.xml"
-    path.write_text(text)
-    return path
+@pytest.mark.parametrize(
+    ("body", "expected", "note"),
+    [
+        ("def test_a(): pass\n", (1, 0), ""),
+        ("def test_a(): assert 0\n", (0, 1), ""),
+        ("import os\ndef test_a(): os.abort()\ndef test_b(): pass\n", (1, 1), ""),
+        ("import os\ndef test_a(): assert os.environ['LEG'] == 'set'\n", (1, 0), ""),
+        ("this is not Python\n", (0, 1), ""),
+        ("", (0, 1), "no test ran"),
+        ("import os\ndef test_a(): os.kill(os.getppid(), 9)\n", (0, 1), "no report"),
+        ("import time\ndef test_a(): time.sleep(600)\n", (0, 1), "stopped"),
+    ],
+    ids=["pass", "fail", "crash", "environment", "syntax error", "no test", "killed", "hang"],
+)
+def test_a_leg_counts_the_outcomes_and_a_run_without_results_failed(
+    tmp_path, monkeypatch, body, expected, note
+):
+    if note == "stopped":
+        monkeypatch.setattr(legs, "LEG_LIMIT_S", 5)
+    (tmp_path / "test_it.py").write_text(body)
+    (tmp_path / "conftest.py").write_text(SCHEDULER)  # otherwise a test that crashes counts nine times
+    leg = legs.Leg("leg", [str(tmp_path), "-c", str(ROOT / "pyproject.toml"), "-q"], {"LEG": "set"})
+    counts, found = legs.run_leg(leg, Path(sys.executable), {}, tmp_path / "report.xml", jobs=2)
+    assert (counts["passed"], counts["failed"]) == expected and note in found
 
 
-def test_failures_and_errors_both_count_as_failed(tmp_path):
-    result = legs.tally(LEG, report(tmp_path), 1)
-    assert (result.passed, result.failed, result.skipped) == (1, 2, 1)
+def test_the_run_ends_with_the_totals_and_fails_with_a_failed_leg(tmp_path, capfd):
+    (tmp_path / "test_it.py").write_text("import os\ndef test_a(): assert os.environ['LEG'] == 'good'\n")
+    arguments = [str(tmp_path), "-c", str(ROOT / "pyproject.toml"), "-q"]
+    good, bad = (legs.Leg(name, arguments, {"LEG": name}) for name in ("good", "bad"))
+    for chosen, totals, status in (([good], "1 passed, 0 failed", 0), ([good, bad], "1 passed, 1 failed", 1)):
+        assert legs.run(chosen, Path(sys.executable), {}, tmp_path / "reports", jobs=1) == status
+        assert capfd.readouterr().out.splitlines()[-1] == totals
+    stopping = replace(bad, arguments=[*arguments, "-x"])
+    assert legs.run([stopping, good], Path(sys.executable), {}, tmp_path / "reports", jobs=1) == 1
+    assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed"
+    assert legs.run([], Path(sys.executable), {}, tmp_path / "reports") == 1
 
 
-def test_the_summary_shows_the_test_and_the_message_of_each_failure(tmp_path):
-    text, _ = legs.summary([legs.tally(LEG, report(tmp_path), 1)])
-    assert "Leg leg, failed: tests.some::bad\n    first line\n    E   the last line\n" in text
-    assert "::broken" in text
-    assert "good" not in text and "known" not in text
-
-
-def test_a_crash_without_a_report_is_a_failure(tmp_path):
-    result = legs.tally(LEG, tmp_path / "none.xml", -11)
-    assert result.failed == 1 and "-11" in result.note
-
-
-def test_a_bad_exit_status_is_a_failure_even_when_each_test_passed(tmp_path):
-    passed = report(tmp_path, '<testsuites><testcase name="good"/></testsuites>')
-    assert legs.tally(LEG, passed, 3).failed == 1
-    assert legs.tally(LEG, passed, 0).failed == 0
-
-
-def test_a_leg_that_ran_no_test_failed_unless_the_user_filtered_it(tmp_path):
-    nothing = report(tmp_path, "<testsuites/>")
-    assert legs.tally(LEG, nothing, 5).failed == 1
-    assert legs.tally(LEG, nothing, 0).failed == 1
-    assert legs.tally(legs.Leg("leg", [], may_be_empty=True), nothing, 5).failed == 0
-
-
-def test_the_summary_ends_with_the_totals_alone_and_the_right_status():
-    good, bad = legs.Result(LEG, passed=3), legs.Result(LEG, passed=2, failed=1)
-    text, status = legs.summary([good, bad])
-    assert text.splitlines()[-1] == "5 passed, 1 failed" and status == 1
-    text, status = legs.summary([good, good])
-    assert text.splitlines()[-1] == "6 passed, 0 failed" and status == 0
-    assert legs.summary([])[1] == 1
-
-
-def stand_in(tmp_path: Path, script: str) -> Path:
-    """An interpreter that runs ``script`` in place of pytest; it writes its report to the file
-    ``$report``."""
-    path = tmp_path / "python"
-    find_report = 'for a in "$@"; do case "$a" in --junitxml=*) report="${a#*=}";; esac; done'
-    path.write_text(f"#!/bin/bash\nset -e\n{find_report}\n{script}")
-    path.chmod(0o755)
-    return path
-
-
-PASSED = "<testsuites><testcase name='good'/></testsuites>"
-
-
-def test_legs_run_at_the_same_time_and_their_output_is_printed_leg_by_leg(tmp_path, capfd):
-    # Each leg ends only after the other has begun.
-    python = stand_in(
-        tmp_path,
-        f"""touch {tmp_path}/$name; echo begin $name
-        for i in $(seq 300); do [ -e {tmp_path}/$other ] && break; sleep 0.1; done
-        [ -e {tmp_path}/$other ]; echo end $name; echo "{PASSED}" > "$report" """,
-    )
-    pair = [legs.Leg(n, ["tests"], {"name": n, "other": o}) for n, o in (("one", "two"), ("two", "one"))]
-    results = legs.run_legs(pair, python, {}, tmp_path / "reports", jobs=2)
-    assert [(r.leg.name, r.passed, r.failed) for r in results] == [("one", 1, 0), ("two", 1, 0)]
-    output = capfd.readouterr().out
-    for name in ("one", "two"):
-        assert f"begin {name}\nend {name}\n" in output
-
-
-def test_one_job_runs_leg_after_leg_on_the_terminal(tmp_path, capfd):
-    python = stand_in(tmp_path, f'echo runs $name; echo "{PASSED}" > "$report"; test $name != two')
-    pair = [legs.Leg(name, ["tests"], {"name": name}) for name in ("one", "two")]
-    results = legs.run_legs(pair, python, {}, tmp_path / "reports", jobs=1)
-    assert [result.failed for result in results] == [0, 1]
-    out = capfd.readouterr().out
-    assert out.index("== one") < out.index("runs one") < out.index("== two") < out.index("runs two")
-
-
-def test_an_interrupt_ends_the_running_legs_and_starts_no_other(tmp_path, monkeypatch):
-    python = stand_in(tmp_path, f"echo $$ > {tmp_path}/$name; sleep 60")
-    three = [legs.Leg(name, ["tests"], {"name": name}) for name in ("one", "two", "three")]
-
-    def update(*_):
-        if all((tmp_path / name).exists() and (tmp_path / name).read_text() for name in ("one", "two")):
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(progress.LiveLine, "update", update)
-    with pytest.raises(KeyboardInterrupt):
-        legs.run_legs(three, python, {}, tmp_path / "reports", jobs=2)
-    assert not any(psutil.pid_exists(int((tmp_path / name).read_text())) for name in ("one", "two"))
-    assert not (tmp_path / "three").exists()
-
-
-def test_the_default_legs_cover_each_mode_and_strict_memory():
-    chosen = {leg.name: leg for leg in legs.select([])}
-    assert chosen["async"].env == {"MUSA_EMULATOR_MODE": "async"}
-    assert chosen["lazy"].env == {"MUSA_EMULATOR_MODE": "lazy"}
-    assert chosen["strict"].env == {"MUSA_EMULATOR_MEMORY": "strict"}
-    assert chosen["strict"].arguments[0] == "tests/musa_runtime"
-    named = [argument for argument in chosen["strict"].arguments if argument.startswith("tests/")]
-    assert {"tests/musa_amp", "tests/conformance/test_optimizer_db.py"} < set(named)
-    assert any(argument.startswith("tests/musa_distributed/") for argument in named)
-    assert all((ROOT / argument.split("::")[0]).exists() for argument in named)
-    # Operators with and without packs, in memory that the host can address and in memory that it cannot.
-    assert chosen["host"].env["TORCH_MUSA_OPS"] == "host"
-    assert chosen["discrete"].env["TORCH_MUSA_OPS"] == "mudnn,host-copy"
-    assert chosen["discrete"].env["MUSA_EMULATOR_MEMORY"] == "strict"
-    assert chosen["ported"].env["TORCH_MUSA_OPS"] == "ported,host-copy"
-    assert chosen["ported"].env["MUSA_EMULATOR_MEMORY"] == "strict"
+def test_the_legs_take_each_quarter_of_the_operators_once_and_name_paths_that_exist():
+    chosen = {leg.name: leg for leg in legs.every_leg()}
     shares = {name: leg.arguments[-1] for name, leg in chosen.items() if leg.env}
     quarters = [f"--part={quarter}/4" for quarter in (1, 2, 3, 4)]
-    assert sorted(shares[name] for name in ("async", "ported", "discrete", "host")) == quarters
-    assert sorted(shares[name] for name in ("async", "strict", "lazy")) == quarters[:3]
+    assert sorted(shares[name] for name in ("async", "ported", "copies", "host")) == quarters
+    assert sorted(shares[name] for name in ("async", "discrete", "lazy")) == quarters[:3]
     complete = legs.select([], full=True)
     assert all(("--full" in leg.arguments) == (not leg.env) for leg in complete)
     assert not any("--part" in argument for leg in complete for argument in leg.arguments)
-
-
-def test_the_shards_of_the_first_leg_hold_each_folder_once():
-    rest, *shards = [leg.arguments for leg in legs.select([]) if not leg.env]
-    named = [path for arguments in shards for path in arguments]
-    assert rest == ["tests", *(f"--ignore={path}" for path in named)] and len(set(named)) == len(named)
-    assert all((ROOT / path).is_dir() for path in named)
+    named = [path for leg in [*complete, *legs.tier()] for path in leg.arguments if path.startswith("tests")]
+    assert len(named) > 20 and all((ROOT / path.split("::")[0]).exists() for path in named)
 
 
 def test_a_path_runs_once_and_options_run_in_every_leg():
     [leg] = legs.select(["tests/tools/test_dev.py::test_x", "-x"])
     assert leg.arguments == ["tests/tools/test_dev.py::test_x", "-x"] and not leg.may_be_empty
-    filtered = legs.select(["-k", "stream"])
-    assert len(filtered) == len(legs.select([]))
+    filtered = legs.select(["-k", "stream"], every=True)
+    assert len(filtered) == len(legs.every_leg())
     assert all(leg.arguments[-2:] == ["-k", "stream"] for leg in filtered)
-    assert {leg.name.split("-")[0] for leg in legs.select([], sanitized=True)} == {"inline"}
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("def test_a(): pass\n", (1, 0)),
-        ("def test_a(): assert 0\n", (0, 1)),
-        ("import os\ndef test_a(): os.abort()\n", (0, 1)),
-        ("import os\ndef test_a(): assert os.environ['LEG'] == 'set'\n", (1, 0)),
-        ("this is not Python\n", (0, 1)),
-        ("", (0, 1)),
-    ],
-    ids=["pass", "fail", "crash", "environment", "syntax error", "no test"],
-)
-def test_a_leg_runs_pytest_and_counts_the_outcomes(tmp_path, body, expected):
-    (tmp_path / "test_it.py").write_text(body)
-    leg = legs.Leg("leg", [str(tmp_path), "-c", str(ROOT / "pyproject.toml"), "-q"], {"LEG": "set"})
-    result = legs.run_leg(leg, Path(sys.executable), {}, tmp_path / "reports")
-    assert (result.passed, result.failed) == expected
-
-
-def test_a_leg_that_hangs_is_stopped(tmp_path, monkeypatch):
-    (tmp_path / "test_it.py").write_text("import time\ndef test_a(): time.sleep(600)\n")
-    monkeypatch.setattr(legs, "LEG_LIMIT_S", 1)
-    result = legs.run_leg(legs.Leg("leg", [str(tmp_path)]), Path(sys.executable), {}, tmp_path / "reports")
-    assert result.failed == 1 and "stopped" in result.note
+    assert [leg.name for leg in legs.select([], sanitized=True)] == ["changed", "sample"]
+    assert [leg.name for leg in legs.select([], names=["lazy"])] == ["lazy"]
+    with pytest.raises(WorkspaceError, match="there is no leg lasy; there are inline, async"):
+        legs.select([], names=["lasy"])
 
 
 # -- verbs
@@ -640,20 +431,6 @@ def run_dev(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def test_help_lists_every_verb():
-    listed = run_dev("--help")
-    assert listed.returncode == 0
-    assert all(
-        verb in listed.stdout for verb in ("demo", "test", "setup", "wheels", "lint", "bench", "clean")
-    )
-
-
-def test_an_unknown_verb_an_unknown_argument_and_two_sanitizers_are_refused():
-    assert run_dev("tset").returncode == 2
-    assert run_dev("setup", "--fast").returncode == 2
-    assert run_dev("setup", "--asan", "--tsan").returncode == 2
-
-
 def test_a_workspace_error_is_printed_without_a_traceback(monkeypatch, capsys):
     def fail(arguments):
         raise WorkspaceError("no compiler; install one")
@@ -682,67 +459,3 @@ def test_clean_removes_only_build_products(tmp_path, monkeypatch):
     assert sorted(packages.source_files(package)) == sources
     assert dev.main(["clean", "--all"]) == 0
     assert not (tmp_path / ".venv").exists()
-
-
-# -- the rules of the tree
-
-HEAD = "# SPDX-License-Identifier: BSD-3-Clause\n# Copyright (c) torch_musa contributors\n"
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "complaint"),
-    [
-        ("a.py", "x = 1\n", "SPDX"),
-        ("a.cpp", "#include <x>\n" * 5 + HEAD, "SPDX"),
-        ("a.py", HEAD + "x = 1\n" * 800, "802 lines"),
-        ("a.md", "see " + "/" + "home/someone/x\n", "a.md:1: a path"),
-        ("a/CMakeLists.txt", "project(a)\nfind_package(Torch REQUIRED)\n", "CMakeLists.txt:2: find_package("),
-        ("aConfig.cmake.in", "  find_dependency( Torch HINTS x)\n", "find_package(Torch) fails"),
-        ("a.py", HEAD + "open('" + "/" + "tmp/x')\n", "a.py:3: a path"),
-        (
-            "a.cpp",
-            HEAD + 'TORCH_CHECK(false, "Wrong.\\n' + "Cure" + ': none");\n',
-            "a.cpp:3: 'Cure",
-        ),
-        ("a.md", "To m" + "end it: wait\n", "the label is 'Fix:'"),
-        ("a.py", HEAD + "pytestmark = pytest.mark.host_addressable\n", "a.py:3: host_addressable marks all"),
-        ("a.py", HEAD + "pytestmark = [once, mark.host_addressable('why')]\n", "marks all tests of a module"),
-        ("a.py", HEAD + "@pytest.mark.host_addressable\ndef test(): pass\n", "without a reason"),
-        ("a.py", HEAD + "@pytest.mark.host_addressable('')\ndef test(): pass\n", "without a reason"),
-        ("a.py", HEAD + "x = param(1, marks=mark.host_addressable)\n", "without a reason"),
-        ("a.py", HEAD + "assert a == 1 if b else 2\n", "a.py:3: this assertion holds whenever"),
-        ("a.md", "one\n" + "<" * 7 + " HEAD\n", "a.md:2: a merge was left half done"),
-        ("a.md", "=" * 7 + "\nother\n" + ">" * 7 + " branch\n", "a.md:3: a merge was left half done"),
-    ],
-)
-def test_the_tree_lint_finds_each_kind_of_error(name, text, complaint):
-    [found] = tree_lint.check_text(name, text)
-    assert complaint in found
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.py", HEAD),
-        ("a.py", ""),
-        ("a.json", "{}\n" * 2000),
-        ("a.py", HEAD + "x = 'a/tmp/b', '/usr/local/musa'\n"),
-        ("a.py", HEAD + "@pytest.mark.host_addressable('an order of CPU kernels')\ndef test(): pass\n"),
-        ("a.py", HEAD + "raise ValueError('Wrong. Fix: the cure: none')\n"),
-        ("a.py", HEAD + "assert a == (1 if b else 2)\nassert a == b if c else a < b\n"),
-        ("a.cmake", "# Not find_package(Torch)\nfind_package(TorchVision)\n"),
-        ("a.md", "A title\n=======\n\nx <<<<<<< y\n"),
-    ],
-)
-def test_the_tree_lint_leaves_good_files_alone(name, text):
-    assert tree_lint.check_text(name, text) == []
-
-
-def test_the_tree_lint_reads_the_files_that_git_would_commit(tmp_path):
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    (tmp_path / ".gitignore").write_text("ignored.py\n")
-    (tmp_path / "ignored.py").write_text("x = 1\n")
-    (tmp_path / "picture.png").write_bytes(b"\x89PNG\xff\xfe")
-    (tmp_path / "new.py").write_text("x = 1\n")
-    [found] = tree_lint.check_tree(tmp_path)
-    assert found.startswith("new.py:1")

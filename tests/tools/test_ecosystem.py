@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`dev.py ecosystem`: cases that run on the CPU, differ or crash fail; the lists match the record."""
+"""The cases of `dev.py ecosystem` fail if they run on the CPU or differ, and its lists are complete."""
 
 from __future__ import annotations
 
 import ast
-import json
-import sys
+import re
 import types
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,23 +16,12 @@ from tests.ecosystem import comparison, observation
 from tests.ecosystem.conftest import Both, judged
 from tests.ecosystem.known_failures import KNOWN_FAILURES, Known
 from tests.harness.subprocesses import run_python
-from workspace import ROOT, WorkspaceError, ecosystem
+from workspace import ROOT
 
 pytestmark = pytest.mark.once
 
+CASES = Path(observation.__file__).parent
 KNOWN = Known("its list of devices", "no such device", "device='musa'", "test_a.py::test_b")
-SAMPLE = """
-import os, torch
-
-def test_good(both):
-    both(lambda device: torch.ones(2, 2, device=device) @ torch.ones(2, 2, device=device))
-
-def test_silent(both):
-    both(lambda device: torch.nn.Linear(2, 2)(torch.ones(1, 2)).detach())
-
-def test_crash():
-    os._exit(3)
-"""
 
 
 @pytest.fixture
@@ -59,6 +48,9 @@ def test_a_program_on_musa_passes_and_its_device_is_recorded(both):
     assert found.device.type == "musa"
     assert both.facts["device"]["parameters"] == {"musa:0": 2} and both.facts["device"]["operators"] >= 2
     assert both.facts["difference"] <= 1e-5
+    program = lambda device: layers(device, "cpu")(torch.ones(2, 3)).detach()  # noqa: E731
+    both(program, cpu_parameters="the last layer is offloaded", cpu_results="as is its result")
+    assert both.facts["on_cpu"] == "the last layer is offloaded"
 
 
 @pytest.mark.parametrize(
@@ -75,12 +67,6 @@ def test_a_program_on_musa_passes_and_its_device_is_recorded(both):
 def test_a_program_that_stays_on_the_cpu_fails(program, text, both):
     with pytest.raises(observation.RanOnCPU, match=text):
         both(program)
-
-
-def test_a_case_may_give_the_reason_why_a_part_is_on_the_cpu(both):
-    program = lambda device: layers(device, "cpu")(torch.ones(2, 3)).detach()  # noqa: E731
-    both(program, cpu_parameters="the last layer is offloaded", cpu_results="as is its result")
-    assert both.facts["on_cpu"] == "the last layer is offloaded"
 
 
 @pytest.mark.parametrize(
@@ -109,9 +95,6 @@ def test_a_tensor_of_rounding_noise_is_compared_with_its_neighbours():
     assert comparison.compare(noise, {**noise, "bias": -noise["bias"]}, 1e-5) < 1e-5
     with pytest.raises(comparison.Differs, match="bias"):
         comparison.compare(noise, {**noise, "bias": torch.full((2,), 1e-6)}, 1e-5)
-
-
-def test_an_unknown_object_in_a_result_is_an_error():
     with pytest.raises(TypeError, match="cannot be compared"):
         comparison.compare([object()], [object()], 1e-5)
 
@@ -134,110 +117,28 @@ def test_without_the_option_nothing_is_collected():
     assert conftest.pytest_ignore_collect(ROOT / "tests" / "tools" / "test_dev.py", config) is None
 
 
-def test_outcomes_and_a_crash_are_read_from_the_file_of_results(tmp_path):
-    sample, results = tmp_path / "test_sample.py", tmp_path / "results.jsonl"
-    sample.write_text(SAMPLE)
-    settings = {**dict.fromkeys(ecosystem.OFFLINE, "1"), "MUSA_ECOSYSTEM_RESULTS": str(results)}
-    arguments = [
-        "-m",
-        "pytest",
-        "-p",
-        "tests.conftest",
-        "-p",
-        "tests.ecosystem.conftest",
-        "-q",
-        "--ecosystem",
-    ]
-    arguments += ["-c", str(ROOT / "pyproject.toml"), f"--rootdir={tmp_path}", str(sample)]
-    done = run_python(*arguments, PYTHONPATH=f"{ROOT}:{':'.join(sys.path[1:])}", **settings)
-    assert done.returncode == 3, done.stdout + done.stderr
-    found = ecosystem.Run()
-    found.read(results.read_text().splitlines())
-    outcomes = {case.rpartition("::")[2]: entry["outcome"] for case, entry in found.ended.items()}
-    assert outcomes == {"test_good": "passed", "test_silent": "failed"}
-    assert found.running.endswith("::test_crash")
-    found.crashed(found.running, "status 3")
-    text = ecosystem.table(found.ended)
-    assert "ran on the CPU" in text and "ended: status 3" in text
-    assert ecosystem.record(found.ended, {})["counts"] == {"failed": 2, "passed": 1}
-
-
-def test_a_record_keeps_the_cases_of_other_runs_with_the_same_versions():
-    first = ecosystem.record({"a": {"outcome": "passed"}, "b": {"outcome": "failed"}}, {"timm": "1"})
-    both = ecosystem.record({"b": {"outcome": "passed"}}, {"timm": "1"}, first)
-    assert both["counts"] == {"passed": 2} and json.loads(ecosystem.text_of(both)) == both
-    more = ecosystem.record({"c": {"outcome": "passed"}}, {"timm": "1", "ray": "1"}, first)
-    assert more["packages"] == {"timm": "1", "ray": "1"} and set(more["cases"]) == {"a", "b", "c"}
-    for versions in ({"timm": "2"}, {"ray": "1"}):
-        with pytest.raises(WorkspaceError, match="other versions"):
-            ecosystem.record({"b": {"outcome": "passed"}}, versions, first)
-
-
-def test_a_case_that_fails_in_its_teardown_counts_as_failed():
-    found = ecosystem.Run()
-    lines = [{"started": "a"}, {"case": "a", "outcome": "passed"}, {"case": "a", "outcome": "failed"}]
-    found.read(map(json.dumps, lines))
-    assert found.counts() == {"failed": 1} and found.running == ""
-
-
-@pytest.mark.parametrize(
-    "line", ["timm", "timm>=1", "torch==2.13.0", "nvidia-nccl-cu13==2", "triton==3", "musa-amp==1"]
+# `name==version` of a package that .venv does not have: torch and the packs are those of .venv.
+PINNED = re.compile(
+    r"(?!(torch|triton|nvidia-.*|cuda-.*|torch[-_]musa|musa-.*)==)[\w.-]+==[\w.+!-]+", re.IGNORECASE
 )
-def test_a_requirement_without_a_version_or_from_venv_is_refused(line):
-    assert ecosystem.pinned("# text\ntorchvision==0.28.0  # text\n") == {"torchvision": "0.28.0"}
-    with pytest.raises(WorkspaceError):
-        ecosystem.pinned(line)
 
 
-def test_each_file_of_cases_is_run_by_one_process():
-    files = [name for names in ecosystem.groups().values() for name in names]
-    assert sorted(files) == sorted(path.name for path in ecosystem.CASES.glob("test_*.py"))
+def test_requirements_are_pinned_and_no_part_of_torch() -> None:
+    lines = [line.partition("#")[0].strip() for line in (CASES / "requirements.txt").read_text().splitlines()]
+    assert [line for line in lines if line and not PINNED.fullmatch(line)] == []
+    for bad in ("timm", "timm>=1", "torch==2.13.0", "nvidia-nccl-cu13==2", "triton==3", "musa-amp==1"):
+        assert not PINNED.fullmatch(bad)
 
 
-def functions(case: str) -> bool:
-    """Whether the file of a case has its function."""
+def has_case(case: str) -> bool:
     file, _, name = case.partition("::")
-    tree = ast.parse((ecosystem.CASES / file).read_text())
-    return any(
-        isinstance(node, ast.FunctionDef) and node.name == name.partition("[")[0] for node in tree.body
-    )
+    nodes = ast.parse((CASES / file).read_text()).body
+    return any(isinstance(node, ast.FunctionDef) and node.name == name.partition("[")[0] for node in nodes)
 
 
-def test_each_known_failure_has_a_cause_and_a_case_that_shows_the_cure():
-    for case, known in KNOWN_FAILURES.items():
-        assert functions(case) and functions(known.cure), case
-        assert known.cure not in KNOWN_FAILURES, case
-        assert known.reason and known.match and known.one_liner, case
-
-
-def test_the_page_for_users_has_the_line_of_each_known_failure():
+def test_each_known_failure_has_a_cause_and_a_case_with_the_line_on_the_page() -> None:
     page = (ROOT / "docs" / "packages.md").read_text()
-    assert [known.one_liner for known in KNOWN_FAILURES.values() if f"`{known.one_liner}`" not in page] == []
-
-
-def test_the_record_is_of_the_listed_packages_and_has_no_failure():
-    record = json.loads(ecosystem.RECORD.read_text())
-    assert record["packages"] == ecosystem.pinned(ecosystem.REQUIREMENTS.read_text())
-    assert set(record["counts"]) <= {"passed", "known"} and record["counts"]["passed"] > 205
-    known = {case for case, entry in record["cases"].items() if entry["outcome"] == "known"}
-    assert known == set(KNOWN_FAILURES)
-    silent = [
-        case for case, entry in record["cases"].items() if entry["outcome"] == "passed" and not on_musa(entry)
-    ]
-    assert silent == []
-
-
-def test_the_record_has_each_case_of_each_file():
-    recorded = {case.partition("[")[0] for case in json.loads(ecosystem.RECORD.read_text())["cases"]}
-    written = set()
-    for path in ecosystem.CASES.glob("test_*.py"):
-        nodes = ast.parse(path.read_text()).body
-        written |= {
-            f"{path.name}::{node.name}" for node in nodes if getattr(node, "name", "").startswith("test_")
-        }
-    assert recorded == written
-
-
-def on_musa(entry: dict) -> bool:
-    """Whether operators of a case ran on musa; cases that compare nothing have no entry for the device."""
-    return "device" not in entry or entry["device"]["operators"] > 0
+    assert not has_case("test_timm.py::test_that_does_not_exist")
+    for case, known in KNOWN_FAILURES.items():
+        assert has_case(case) and has_case(known.cure) and known.cure not in KNOWN_FAILURES, case
+        assert known.reason and known.match and f"`{known.one_liner}`" in page, case

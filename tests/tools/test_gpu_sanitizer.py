@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
+from tests.harness import records
 from workspace import WorkspaceError, gpu, gpu_sanitizer
 
 pytestmark = pytest.mark.once
@@ -73,19 +73,19 @@ def test_an_error_or_a_missing_summary_is_a_failure(
     (tmp_path / "log").write_text(text)
     monkeypatch.setenv("PATH", f"{stub.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("STUB_LOG", str(tmp_path / "log"))
-    monkeypatch.setattr(gpu_sanitizer, "RECORD", tmp_path / "record.json")
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
     cell = Cell(tmp_path)
     cell.tree.mkdir(parents=True)
     found = {"device": "a GPU", "torch": "2.11", "gpus": 2}
     assert gpu_sanitizer.run(cell, found, ["memcheck"], parts=2, limit=20) == status
-    row = json.loads((tmp_path / "record.json").read_text())["tools"]["memcheck"]
+    row = records.read("gpu_sanitizer")["tools"]["memcheck"]
     assert row["passed"] == 2 and row["failed"] == 0
     assert row["errors"] == (4 if text == INVALID else 0)
     assert len(row["without_summary"]) == (0 if "SUMMARY" in text else 2)
     # A run of one tool keeps the rows of the others, unless they are of another GPU or torch.
     for torch, tools in (("2.11", {"memcheck", "racecheck"}), ("2.13", {"racecheck"})):
         gpu_sanitizer.run(cell, {**found, "torch": torch}, ["racecheck"], parts=1, limit=20)
-        assert set(json.loads((tmp_path / "record.json").read_text())["tools"]) == tools
+        assert set(records.read("gpu_sanitizer")["tools"]) == tools
 
 
 def test_an_unknown_tool_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
+"""Fixtures: torch.musa with one device or two, and installed packages that tests share."""
 
 import pytest
 

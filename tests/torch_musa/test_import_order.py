@@ -65,10 +65,9 @@ assert hasattr(torch.backends, "mudnn") and hasattr(torch.distributed.Backend, "
 
 
 def modules() -> list[str]:
-    """Every module below the packages, found by walking them, so that a new one is covered."""
+    """Every module below the installed packages, found by walking them, so that a new one is covered."""
     found = []
-    stand_ins = [name for name in STAND_INS if importlib.util.find_spec(name)]
-    for name in (*PACKAGES, *stand_ins):
+    for name in filter(importlib.util.find_spec, (*PACKAGES, *STAND_INS)):
         spec = importlib.util.find_spec(name)
         found += [name, *(info.name for info in _walk(spec.submodule_search_locations, name + "."))]
     return sorted(set(found))

@@ -17,7 +17,7 @@ NAMES = re.compile(r"\b(mudnn|ported|mccl|musa[_-](ops[_-]\w+|amp|distributed))\
 
 def files():
     yield from sorted((ROOT / "torch-musa/src").rglob("*.py"))
-    yield ROOT / "musa-runtime/csrc/musa_runtime/op_policy.cpp"
+    yield ROOT / "musa-runtime/csrc/registry/op_policy.cpp"
 
 
 def named(text: str) -> set[str]:

@@ -4,4 +4,4 @@
 
 import torch
 
-torch.musa.is_available()  # wrong
+torch.musa.is_available()  # type: ignore

@@ -2,20 +2,21 @@
 # Copyright (c) torch_musa contributors
 """Compiles this tree's kernels with clang's host and device pass: `dev.py lint --device-pass`.
 
-Needs torch in .venv and clang, but no built package: headers are ported and generated in
+Checks kernels that the branch changes, some that include a changed header, and a sample that differs from
+commit to commit. Needs torch in .venv and clang, but no built package: headers are ported and generated in
 build/device_pass.
 """
 
 import concurrent.futures
-import hashlib
 import importlib.util
-import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from tests.harness import records, tier
 
 from . import ROOT, WorkspaceError, packages, prerequisites
 
@@ -30,7 +31,6 @@ def _module_of_mcc(name: str):
 
 
 two_pass = _module_of_mcc("two_pass")
-RECORD = ROOT / "tests" / "data" / "last_two_pass_run.json"
 FOLDER = ROOT / "build" / "device_pass"
 PACKAGES = ROOT / "packages"
 HEADERS = two_pass.Headers(
@@ -38,14 +38,10 @@ HEADERS = two_pass.Headers(
     sdk=PACKAGES / "musa-emulator" / "csrc" / "include",
 )
 ARCH = 31
-# Files that are always checked: small ones that use different engines.
-SAMPLE = (
-    "packages/musa-amp/csrc/scaling_kernels.mu",
-    "packages/musa-ops-ported/csrc/kernels/Assert.mu",
-    "packages/musa-ops-ported/csrc/kernels/ScanKernels.mu",
-    "packages/musa-ops-ported/csrc/kernels/Trace.mu",
-)
 MOST_BY_HEADER = 8  # files checked because a header changed; --all checks all of them
+SAMPLE = 4  # further files
+# All kernels depend on them.
+COMMON = ("packages/musa-emulator/csrc/include/", "packages/musa-emulator/mcc/", "packages/musa-port/src/")
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
@@ -83,31 +79,26 @@ def included(path: Path, folders: Sequence[Path]) -> set[Path]:
     return found
 
 
-def digests(name: str) -> dict[str, str]:
-    """Returns digests of a kernel file, and of this tree's headers that it includes."""
+def includes_changed(name: str, changed: set[str]) -> bool:
+    """Returns whether a header of this tree that the kernel file needs is among the changed files."""
+    if any(file.startswith(COMMON) for file in changed):
+        return True
     path = ROOT / name
     folders = [PACKAGES / Path(name).parts[1] / "csrc"] if name.startswith("packages/") else []
-    headers = hashlib.sha256()
-    for header in sorted(included(path, folders) - {path}):
-        headers.update(header.read_bytes())
-    return {"file": hashlib.sha256(path.read_bytes()).hexdigest()[:16], "headers": headers.hexdigest()[:16]}
+    return any(str(header.relative_to(ROOT)) in changed for header in included(path, folders))
 
 
-def chosen(names: Sequence[str], record: dict, everything: bool) -> tuple[list[str], int]:
-    """Returns files to check, and the number of skipped files with a changed header."""
-    if everything:
-        return list(names), 0
-    known = record.get("files", {})
-    changed, by_header = [], []
-    for name in names:
-        now, then = digests(name), known.get(name, {})
-        if now["file"] != then.get("file") or then.get("refused"):
-            changed.append(name)
-        elif now["headers"] != then.get("headers"):
-            by_header.append(name)
+def chosen(names: Sequence[str], changed: set[str], turn: int) -> tuple[list[str], int]:
+    """Returns files to check, and the number of skipped files with a changed header.
+
+    turn: the number of the commit; successive commits take successive files.
+    """
+    start = turn * SAMPLE % max(1, len(names))
+    others = [name for name in (*names[start:], *names[:start]) if name not in changed]
+    by_header = [name for name in others if includes_changed(name, changed)]
     kept = by_header[:: max(1, -(-len(by_header) // MOST_BY_HEADER))]
-    sample = [name for name in SAMPLE if name in names]
-    return sorted({*changed, *kept, *sample}), len(set(by_header) - {*kept, *sample})
+    sample = [name for name in others if name not in by_header][:SAMPLE]
+    return sorted([*changed.intersection(names), *kept, *sample]), len(by_header) - len(kept)
 
 
 def _run(*command: str | Path) -> None:
@@ -133,7 +124,8 @@ def prepare() -> list[str]:
     torch = torch_include()
     return [
         f"-I{ported / 'overlay'}", f"-I{port_include}", f"-I{generated}",
-        f"-isystem{PACKAGES / 'musa-runtime' / 'csrc'}", f"-isystem{torch}",
+        f"-isystem{PACKAGES / 'musa-runtime' / 'csrc'}",
+        f"-isystem{PACKAGES / 'musa-runtime' / 'csrc' / 'pack_sdk'}", f"-isystem{torch}",
         f"-isystem{torch / 'torch' / 'csrc' / 'api' / 'include'}", f"-idirafter{ported}",
         "-DAT_PER_OPERATOR_HEADERS", "-DUSE_DISTRIBUTED", "-DUSE_C10D_GLOO", "-DUSE_RPC", "-DUSE_TENSORPIPE",
         "-DAT_DISABLE_JITERATOR", "-include", str(port_include / "prelude.h"),
@@ -165,24 +157,21 @@ def check(names: Sequence[str], jobs: int) -> Iterator[tuple[str, dict[str, str]
 
 
 def run(everything: bool, jobs: int | None = None) -> int:
-    """Checks and records the files; returns the number of rejected files.
-
-    The record is written after each file, so that an interrupted run can be continued.
-    """
+    """Checks the files; returns the number of rejected ones. A check of all files is recorded."""
     prerequisites.ensure((CLANG,))
-    record = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
     names = kernel_files()
-    selected, left_out = chosen(names, record, everything)
-    files = {name: entry for name, entry in record.get("files", {}).items() if name in names}
-    version = two_pass.clang_version(two_pass.find_clang())
-    bad = 0
-    for name, found in check(selected, jobs or max(1, len(os.sched_getaffinity(0)))):
-        bad += bool(found)
-        files[name] = {**digests(name), "refused": sorted(found)}
-        passes = list(two_pass.PASSES)
-        record = {"clang": version, "arch": ARCH, "passes": passes, "files": dict(sorted(files.items()))}
-        RECORD.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"two passes: {len(selected) - bad} of {len(selected)} files accepted", flush=True)
+    selected, left_out = (
+        (names, 0) if everything else chosen(names, tier.changed_files(), tier.commit_number())
+    )
+    found = dict(check(selected, jobs or max(1, len(os.sched_getaffinity(0)))))
+    refused = sorted(name for name, passes in found.items() if passes)
+    result = f"{len(selected) - len(refused)} of {len(selected)} files accepted"
+    print(f"two passes: {result}", flush=True)
     if left_out:
         print(f"{left_out} more include a changed header: python3 tools/dev.py lint --device-pass --all")
-    return bad
+    if everything:
+        version = two_pass.clang_version(two_pass.find_clang())
+        records.write(
+            "two_pass", "python3 tools/dev.py lint --all", f"clang {version}: {result}", refused=refused
+        )
+    return len(refused)

@@ -14,16 +14,18 @@ import shutil
 import sys
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from . import ROOT, WorkspaceError, legs, matrix, packages
+from tests.harness import records
+
+from . import ROOT, WorkspaceError, legs, packages
 from .progress import run_logged, tail
+from .tree_rules import tracked_files
 
 FOLDER = ROOT / "build" / "gpu"
-RECORD = ROOT / "tests" / "gpu" / "last_run.json"
 CAUSES = ROOT / "tests" / "gpu" / "causes.json"
 # In build order, and the packages that each is built with in addition to its dependencies.
 PACKAGES = (
@@ -104,9 +106,10 @@ print(json.dumps({"available": torch.musa.is_available(), "devices": torch.musa.
 """
 
 
-def record_path(gpus: int) -> Path:
-    """Returns the record's path for a machine with this number of GPUs."""
-    return RECORD if gpus < 2 else RECORD.with_name(f"{RECORD.stem}_{gpus}_gpus{RECORD.suffix}")
+def record_name(found: dict[str, Any]) -> str:
+    """Returns the record's name for a machine, as gpu_4x_h200, from the output of DEVICE."""
+    model = found["device"].removeprefix("NVIDIA ").split()[0].lower()
+    return f"gpu_{found['gpus']}x_{model}"
 
 
 def missing_gpu(found: dict[str, Any]) -> str | None:
@@ -146,15 +149,44 @@ def for_gpu(text: str, names: Sequence[str] = PACKAGES) -> str:
     return text
 
 
-class Cell(matrix.Cell):
-    """The copy of the tree."""
+# Sections of requirements-dev.txt, by title, that the packs and their tests do not need.
+NOT_NEEDED_TITLES = ("# sessions", "# examples")
+# Prints the files and folders in site-packages of torch and its requirements, except setuptools,
+# which the environment has itself.
+SHARED_PATHS = """
+import importlib.metadata as m, json, re
+waiting, seen, paths = ["torch"], set(), set()
+while waiting:
+    name = waiting.pop()
+    if name in seen or name == "setuptools":
+        continue
+    seen.add(name)
+    try:
+        found = m.distribution(name)
+    except m.PackageNotFoundError:
+        continue  # needed on another system
+    tops = {file.parts[0] for file in found.files} - {"..", "__pycache__"}
+    paths |= {str(found.locate_file(top)) for top in tops}
+    waiting += [re.match(r"[\\w.-]+", text)[0] for text in found.requires or () if "extra ==" not in text]
+print(json.dumps(sorted(paths)))
+"""
 
-    def __init__(self) -> None:
-        super().__init__("of the machine", matrix.RUNNING)
+
+class Cell:
+    """The copy of the tree, and its environment."""
 
     @property
     def folder(self) -> Path:
         return FOLDER
+
+    @property
+    def tree(self) -> Path:
+        return self.folder / "tree"
+
+    @property
+    def executable(self) -> Path:
+        """The Python of the copy's environment."""
+        return self.tree / ".venv" / "bin" / "python"
 
     @property
     def site(self) -> Path:
@@ -171,10 +203,59 @@ class Cell(matrix.Cell):
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
         return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "MUSA_HOME": str(self.home)}
 
+    def run(self, title: str, command: Sequence[str | Path]) -> str:
+        """Runs a command in the copied tree; returns its output."""
+        log = self.folder / "logs" / f"{title.replace(' ', '_')}.log"
+        run_logged(title, [str(word) for word in command], log, self.environment(), cwd=self.tree)
+        return log.read_text(errors="replace").partition("\n")[2]
+
+
+def copy_tree(root: Path, target: Path, names: Iterable[str]) -> None:
+    """Copies the named files of `root` to `target`; an unchanged file keeps its modification time.
+
+    Other folders of the copy (.venv, builds) are kept. Files that are no longer named are deleted.
+    """
+    names = set(names)
+    manifest = target / "build" / "copied_files.json"
+    before = set(json.loads(manifest.read_text())) if manifest.is_file() else set()
+    for name in sorted(before - names):
+        (target / name).unlink(missing_ok=True)
+    for name in sorted(names):
+        source, copy = root / name, target / name
+        if not copy.is_file() or copy.read_bytes() != source.read_bytes():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copy)
+    manifest.parent.mkdir(parents=True, exist_ok=True)
+    manifest.write_text(json.dumps(sorted(names)))
+
+
+def without_torch(requirements: str) -> str:
+    """Returns requirements-dev.txt without the torch line and the sections in NOT_NEEDED_TITLES."""
+    sections = [part for part in requirements.split("\n\n") if not part.startswith(NOT_NEEDED_TITLES)]
+    lines = "\n\n".join(sections).splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith("torch==")]
+    if len(kept) != len(lines) - 1:
+        raise WorkspaceError("requirements-dev.txt has no one line torch==X.Y.Z")
+    return "".join(kept)
+
+
+def share_torch(cell: Cell, python: str) -> None:
+    """Links torch and its requirements from `python` into the copy's environment.
+
+    Other packages of that Python are not linked: pip would regard them as installed and skip files that the
+    build expects in the environment's own folders.
+    """
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = Path(cell.run("folder of packages", [cell.executable, "-c", code]).splitlines()[-1])
+    for path in json.loads(cell.run("files of torch", [python, "-c", SHARED_PATHS]).splitlines()[-1]):
+        link = own / Path(path).name
+        if not link.exists():
+            link.symlink_to(path)
+
 
 def wanted(requirements: str, installed: dict[str, str]) -> list[str]:
     """Returns lines of requirements-dev.txt to install, given the `installed` distributions."""
-    lines = [line.strip() for line in matrix.without_torch(requirements).splitlines()]
+    lines = [line.strip() for line in without_torch(requirements).splitlines()]
     chosen = []
     for line in lines:
         if not line or line.startswith("#"):
@@ -195,7 +276,7 @@ def make_environment(cell: Cell) -> None:
     """Makes the copy's .venv: torch and large tools of the running Python, and other requirements."""
     if not cell.executable.exists():
         cell.run("venv", [sys.executable, "-m", "venv", cell.tree / ".venv"])
-    matrix.share_torch(cell, sys.executable)
+    share_torch(cell, sys.executable)
     (cell.site / "machine.pth").unlink(missing_ok=True)
     installed = json.loads(cell.run("installed packages", [sys.executable, "-c", INSTALLED]).splitlines()[-1])
     pip = [cell.executable, "-m", "pip", "install"]
@@ -209,19 +290,18 @@ def use_packages_of_this_python(cell: Cell) -> None:
     """Makes the running Python's packages importable in the copy, and `dev.py setup` install no others."""
     # Not --system-site-packages, because the running Python may itself belong to an environment.
     (cell.site / "machine.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    # As `dev.py setup` writes it.
     stamp = cell.tree / ".venv" / packages.STAMPS.name / "requirements"
     stamp.parent.mkdir(exist_ok=True)
-    stamp.write_text(f"{sys.version}\n{(cell.tree / packages.REQUIREMENTS.name).read_text()}")
+    stamp.write_text(packages.environment_context())  # as `dev.py setup` writes it
 
 
 def build(cell: Cell) -> list[str]:
     """Builds all packages in the copy; returns their names."""
-    matrix.copy_tree(ROOT, cell.tree, matrix.tracked_and_new(ROOT))
+    copy_tree(ROOT, cell.tree, [str(path.relative_to(ROOT)) for path in tracked_files(ROOT)])
     (cell.tree / "pyproject.toml").write_text(for_gpu((ROOT / "pyproject.toml").read_text()))
     make_environment(cell)
     cell.run("build", [sys.executable, "tools/dev.py", "setup"])
-    return matrix.built(cell)
+    return packages.package_names(cell.tree)
 
 
 def commands(chosen: Sequence[str], gpus: int = 1) -> list[tuple[str, list[str], dict[str, str]]]:
@@ -333,6 +413,13 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def summary(record: dict[str, Any]) -> str:
+    rows = record["suites"].values()
+    counts = ", ".join(f"{sum(row[key] for row in rows):,} {key}" for key in ("passed", "failed", "skipped"))
+    machine = f"{record['device']}, driver {record['driver']}, torch {record['torch']}"
+    return f"{machine}: {counts} in {', '.join(record['suites'])}"
+
+
 def prepare(cell: Cell) -> dict[str, Any]:
     """Builds all packages in the copy; returns the output of DEVICE, and the build time."""
     start = time.monotonic()
@@ -369,7 +456,7 @@ def joined(before: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
 def run(chosen: Sequence[str], *, build_only: bool, jobs: int, limit: float) -> int:
     """Builds, tests and writes the record; returns 1 if a test failed for an unlisted cause.
 
-    chosen: names of suites; all if empty. The record keeps the last results of other suites.
+    chosen: names of suites; all if empty. The record keeps other suites' results of the same kind of machine.
     """
     cell = Cell()
     found = prepare(cell)
@@ -377,17 +464,21 @@ def run(chosen: Sequence[str], *, build_only: bool, jobs: int, limit: float) -> 
         return 0
     refuse_without_gpu(cell, found)
     results = run_suites(cell, chosen, jobs, limit, found["gpus"])
-    unknown = explain(results, json.loads(CAUSES.read_text()))
+    causes = json.loads(CAUSES.read_text())
+    unknown = explain(results, causes)
     record = {
         **found,
         "not_collected": IGNORED,
         "suites": {name: {"date": time.strftime("%Y-%m-%d"), **row} for name, row in results.items()},
     }
-    path = record_path(found["gpus"])
-    path.parent.mkdir(exist_ok=True)
-    if chosen and path.is_file():
-        record = joined(json.loads(path.read_text()), record)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    name = record_name(found)
+    if chosen:
+        record = joined(records.read(name), record)
+    records.write(name, "python3 tools/dev.py gpu", summary(record), **record)
+    explained = {failure["cause"] for row in results.values() for failure in row["failures"]}
+    for cause in causes if not chosen else ():
+        if cause["cause"] not in explained:
+            print(f"explains no failure on this machine: {cause['cause']}")
     kept = shutil.make_archive(str(cell.folder / "reports"), "gztar", cell.folder / "reports")
     print(table({**record, "suites": results}))
     print(f"pytest's reports: {kept}")

@@ -8,7 +8,6 @@ no summary and are listed.
 """
 
 import contextlib
-import json
 import re
 import shutil
 import time
@@ -16,10 +15,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from . import ROOT, WorkspaceError, gpu, legs
+from tests.harness import records
+
+from . import WorkspaceError, gpu, legs
 from .progress import run_logged
 
-RECORD = ROOT / "tests" / "gpu" / "last_sanitizer_run.json"
 TOOLS = ("memcheck", "racecheck", "synccheck")
 TESTS = ("tests/conformance/test_ops.py", "-k", "float32")
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards? displayed \((\d+) errors?)")
@@ -89,14 +89,13 @@ def run_tool(cell: gpu.Cell, tool: str, parts: int, limit: float, gpus: int = 1)
 
 def earlier_rows(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Returns the tools' rows of the last record if its GPU, torch and tests are the same."""
-    if not RECORD.is_file():
-        return {}
-    last = json.loads(RECORD.read_text())
-    return last["tools"] if all(last[name] == record[name] for name in ("device", "torch", "tests")) else {}
+    last = records.read("gpu_sanitizer")
+    same = all(last.get(name) == record[name] for name in ("device", "torch", "tests"))
+    return last["tools"] if same else {}
 
 
 def run(cell: gpu.Cell, found: dict[str, Any], tools: Sequence[str], parts: int, limit: float) -> int:
-    """Runs the tools in turn and writes RECORD; returns 1 if one reports an error or did not end.
+    """Runs the tools in turn and writes the record; returns 1 if one reports an error or did not end.
 
     found: the machine, as printed by gpu.DEVICE.
     """
@@ -115,5 +114,7 @@ def run(cell: gpu.Cell, found: dict[str, Any], tools: Sequence[str], parts: int,
         rows[tool]["date"] = time.strftime("%Y-%m-%d")
         row = {name: value for name, value in rows[tool].items() if name != "told"}
         print(f"{tool}: {row}", *rows[tool]["told"], sep="\n  ", flush=True)
-        RECORD.write_text(json.dumps({**record, "tools": rows}, indent=1) + "\n")
+        counts = (f"{name} {one['errors']} errors, {one['passed']:,} passed" for name, one in rows.items())
+        summary = f"{found['device']}, torch {found['torch']}: {'; '.join(counts)}"
+        records.write("gpu_sanitizer", "python3 tools/dev.py gpu --sanitize", summary, **record, tools=rows)
     return int(any(rows[tool]["errors"] or rows[tool]["without_summary"] for tool in tools))

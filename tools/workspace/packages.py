@@ -5,6 +5,7 @@
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -16,7 +17,19 @@ from pathlib import Path
 from . import ROOT, WorkspaceError, file_times, underscored
 from .progress import run_logged
 
-VENV = ROOT / ".venv"
+
+def claimed(environment: Path) -> Path:
+    """Returns the file that names the tree whose `pip install -e .` made an environment its own."""
+    return environment / "musa-stamps" / "tree"
+
+
+def own_environment(python: Path) -> Path:
+    """Returns the environment of a Python if `pip install -e .` has set it up for this tree, else .venv."""
+    file = claimed(python)
+    return python if file.is_file() and file.read_text() == str(ROOT) else ROOT / ".venv"
+
+
+VENV = own_environment(Path(sys.prefix))
 PYTHON = VENV / "bin" / "python"
 STAMPS = VENV / "musa-stamps"
 SITE = VENV / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
@@ -32,7 +45,23 @@ BUILD_VARIABLES = (
     "TORCH_MUSA_ARCH_LIST",
     "MUSA_EMULATOR_SDK",
 )
+# Requirements that a build's result depends on; another version of the others rebuilds nothing.
+BUILT_WITH = ("torch", "pybind11", "scikit-build-core", "setuptools")
+# Files of a package that no other package's build reads: others link its libraries and include its headers.
+IMPLEMENTATION = (".cpp", ".mu", ".md")
+# Requirements that every build needs.
+BUILD_TOOLS = ("cmake", "ninja", "scikit-build-core", "setuptools", "wheel")
 MEMORY_PER_JOB = 2 * 10**9  # for a translation unit that includes torch's headers
+# Settings of ccache with which another clone hits: paths below the clone are hashed as relative ones, and
+# mcc's precompiled header by its text. CMake and mcc take the launcher.
+CCACHE = {
+    "CMAKE_C_COMPILER_LAUNCHER": "ccache",
+    "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
+    "CCACHE_BASEDIR": str(ROOT),
+    "CCACHE_NOHASHDIR": "true",
+    "CCACHE_PCH_EXTSUM": "true",
+    "CCACHE_SLOPPINESS": "pch_defines,time_macros",
+}
 # Number of concurrent builds: a build's precompiled headers and linking leave cores idle.
 BUILDS = 2
 
@@ -51,21 +80,19 @@ class Options:
         kinds = {"": "", "address": "address,undefined", "thread": "thread"}[self.sanitizer]
         return f"-fsanitize={kinds} -fno-omit-frame-pointer -g" if kinds else ""
 
-    def config_settings(self, compiler: str = "", checked: bool = False) -> list[str]:
+    def config_settings(self, checked: bool = False) -> list[str]:
         """Returns pip arguments. Each variant has its own build folder, so that objects are not mixed.
 
-        compiler: name of the compiler, unless it is the machine's default.
         checked: whether the containers of libstdc++ check their indices, so that a test that reads past
         the end of one fails instead of getting a neighbour's bytes. Wheels are built without.
         """
-        variant = "-".join(filter(None, ["{wheel_tag}", compiler, "debug" * self.debug, self.sanitizer]))
+        variant = "-".join(filter(None, ["{wheel_tag}", "debug" * self.debug, self.sanitizer]))
         settings = [f"build-dir=build/{variant}", f"cmake.build-type={self.build_type}"]
-        if compiler:
-            # Otherwise libraries first get the build folder's search path, and keep its length.
-            settings.append("cmake.define.CMAKE_BUILD_WITH_INSTALL_RPATH=ON")
         flags = self.sanitizer_flags
         if flags or checked:
             cxx = [os.environ.get("CXXFLAGS", ""), flags, "-D_GLIBCXX_ASSERTIONS" * checked]
+            # Sources of a unity build have full paths, and __FILE__ would differ between clones.
+            cxx.append(f"-fmacro-prefix-map={ROOT}/=" * checked)
             settings.append(f"cmake.define.CMAKE_CXX_FLAGS={' '.join(filter(None, cxx))}")
         if flags:
             settings += [
@@ -191,8 +218,11 @@ def source_files(folder: Path) -> Iterator[Path]:
         yield from (Path(parent) / name for name in sorted(files) if not name.endswith((".pyc", ".so")))
 
 
-def stamp(folder: Path, upstream: Sequence[str], context: Sequence[str]) -> str:
-    """Returns a digest of everything that determines the result of installing ``folder``.
+def stamp(
+    folder: Path, upstream: Sequence[str], context: Sequence[str], leave_out: tuple[str, ...] = ()
+) -> str:
+    """Returns a digest of everything that determines the result of installing ``folder``, without files with
+    the suffixes in ``leave_out``.
 
     Python files in ``src`` count by name only: an editable install imports them in place.
     """
@@ -200,6 +230,8 @@ def stamp(folder: Path, upstream: Sequence[str], context: Sequence[str]) -> str:
     for part in [*context, *upstream]:
         digest.update(f"{len(part)}:{part}".encode())
     for path in source_files(folder):
+        if path.suffix in leave_out:
+            continue
         name = path.relative_to(folder)
         in_place = name.parts[0] == "src" and path.suffix in (".py", ".pyi")
         content = b"" if in_place else path.read_bytes()
@@ -220,6 +252,13 @@ def build_environment() -> dict[str, str]:
         "VIRTUAL_ENV": str(VENV),
     }
     env.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs))
+    if shutil.which("ccache", path=env["PATH"]):
+        for name, value in CCACHE.items():
+            env.setdefault(name, value)
+        # When CMake's precompiled header is made again, ccache reads the old one instead of the headers that
+        # changed, and returns a file that was made of others.
+        arguments = f"{env.get('CMAKE_ARGS', '')} -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"
+        env["CMAKE_ARGS"] = arguments.strip()
     return env
 
 
@@ -227,16 +266,19 @@ def matches(stamp_file: Path, value: str) -> bool:
     return stamp_file.is_file() and stamp_file.read_text() == value
 
 
-def environment_context() -> str:
-    return f"{sys.version}\n{REQUIREMENTS.read_text()}"
+def environment_context(pinned: Sequence[str] = ()) -> str:
+    """Returns the Python version and the pinned requirements, or those of them that are named."""
+    lines = REQUIREMENTS.read_text().splitlines()
+    kept = [line for line in lines if not pinned or line.partition("==")[0] in pinned]
+    return "\n".join([sys.version, *kept])
 
 
-def install_requirements() -> None:
-    """Makes .venv with the pinned requirements unless it is up to date."""
-    stamp_file = STAMPS / "requirements"
-    context = environment_context()
-    if PYTHON.exists() and matches(stamp_file, context):
-        return
+def requirements_outdated() -> bool:
+    return not PYTHON.exists() or not matches(STAMPS / "requirements", environment_context())
+
+
+def make_environment() -> None:
+    """Makes .venv if it is missing, with the build tools, which suffice for packages without requirements."""
     if PYTHON.exists():
         version = subprocess.run(
             [PYTHON, "-c", "import sys; print(sys.version)"], capture_output=True, text=True
@@ -248,27 +290,46 @@ def install_requirements() -> None:
             )
     else:
         run_logged("making .venv", [sys.executable, "-m", "venv", str(VENV)], LOGS / "venv.log")
-    command = [str(PYTHON), "-m", "pip", "install", "-r", str(REQUIREMENTS)]
-    run_logged("installing requirements", command, LOGS / "requirements.log", build_environment())
     STAMPS.mkdir(exist_ok=True)
-    stamp_file.write_text(context)
+    lines = REQUIREMENTS.read_text().splitlines()
+    tools = [line for line in lines if line.partition("==")[0] in BUILD_TOOLS]
+    command = [str(PYTHON), "-m", "pip", "install", "--no-compile", *tools]
+    run_logged("installing the build tools", command, LOGS / "build_tools.log", build_environment())
+
+
+def install_requirements() -> None:
+    """Installs the pinned requirements unless they are up to date, and makes .venv if it is missing."""
+    if requirements_outdated():
+        make_environment()
+        update_requirements()
+
+
+def update_requirements(stop: threading.Event | None = None) -> None:
+    # Python compiles a module at its first import; pip would compile all 10,000 on one core.
+    command = [str(PYTHON), "-m", "pip", "install", "--no-compile", "-r", str(REQUIREMENTS)]
+    log = LOGS / "requirements.log"
+    run_logged("installing requirements", command, log, build_environment(), stop=stop)
+    (STAMPS / "requirements").write_text(environment_context())
 
 
 def current_stamps(options: Options) -> dict[str, str]:
     """Returns per package the stamp of an up-to-date installation with these options."""
     chosen = [os.environ.get(name, "") for name in BUILD_VARIABLES]
-    context = [environment_context(), repr(options), *chosen]
+    context = [environment_context(BUILT_WITH), repr(options), *chosen]
     stamps: dict[str, str] = {}
+    interfaces: dict[str, str] = {}
     for name, needed in upstream_packages(ROOT).items():
-        stamps[name] = stamp(ROOT / "packages" / name, [stamps[other] for other in needed], context)
+        below = [interfaces[other] for other in needed]
+        stamps[name] = stamp(ROOT / "packages" / name, below, context)
+        interfaces[name] = stamp(ROOT / "packages" / name, below, context, IMPLEMENTATION)
     return stamps
 
 
-def install_packages(options: Options, *, core: bool = False, wheels: Path | None = None) -> list[str]:
-    """Builds and installs packages that are not up to date; returns the names of those built, in order.
+def install_packages(options: Options, *, core: bool = False) -> list[str]:
+    """Installs the requirements, and builds and installs packages that are not up to date; returns the names
+    of those built, in order. A package that depends on nothing is built beside the requirements.
 
     With ``core``, op packs are skipped unless installed, in which case they must match the runtime.
-    wheels: a folder; packages with a wheel there are always installed from it instead of being built.
     """
     text = (ROOT / "pyproject.toml").read_text()
     names = package_names()
@@ -277,26 +338,29 @@ def install_packages(options: Options, *, core: bool = False, wheels: Path | Non
     if core:
         count = parse_core_count(text)
         names = names[:count] + [name for name in names[count:] if (STAMPS / name).is_file()]
-    found = {name: wheel for name in names if wheels and (wheel := next(wheels_of(name, wheels), None))}
-    outdated = [name for name in names if name in found or not matches(STAMPS / name, stamps[name])]
+    outdated = [name for name in names if not matches(STAMPS / name, stamps[name])]
+    steps = list(outdated)
+    if requirements_outdated():
+        make_environment()
+        steps.insert(0, "requirements")
+        upstream = {
+            name: [*needed, "requirements"] if needed else needed for name, needed in upstream.items()
+        }
+        upstream["requirements"] = []
 
     def install(name: str, stop: threading.Event) -> None:
-        command = [str(PYTHON), "-m", "pip", "install", "--no-deps"]
-        if name in found:
-            command += ["--force-reinstall", str(found[name])]
-        else:
-            command += ["--no-build-isolation", "-v", *options.config_settings(checked=True)]
-            command += ["-e", str(ROOT / "packages" / name)]
+        if name == "requirements":
+            update_requirements(stop)
+            return
+        command = [str(PYTHON), "-m", "pip", "install", "--no-deps", "--no-build-isolation", "-v"]
+        command += [*options.config_settings(checked=True), "-e", str(ROOT / "packages" / name)]
         (STAMPS / name).unlink(missing_ok=True)
         log = LOGS / f"{name}.log"
-        title = f"installing the wheel of {name}" if name in found else f"building {name}"
         with file_times.kept(SITE, name):
-            run_logged(title, command, log, build_environment(), cwd=ROOT, stop=stop)
-        # A wheel has copies of the Python files, so without its folder the package is built next
-        # time.
-        (STAMPS / name).write_text("from a wheel" if name in found else stamps[name])
+            run_logged(f"building {name}", command, log, build_environment(), cwd=ROOT, stop=stop)
+        (STAMPS / name).write_text(stamps[name])
 
-    build_in_order(outdated, upstream, install)
+    build_in_order(steps, upstream, install)
     return outdated
 
 
@@ -327,44 +391,14 @@ def build_in_order(names: Sequence[str], needs: Mapping[str, Sequence[str]], bui
             raise
 
 
-def build_wheel(
-    name: str,
-    options: Options,
-    target: Path,
-    *,
-    tree: Path = ROOT,
-    env: Mapping[str, str] | None = None,
-    compiler: str = "",
-    python: Path = PYTHON,
-    settings: Sequence[str] = (),
-) -> Path:
-    """Builds the wheel of a package against the packages installed for a Python (default: .venv's).
-
-    tree: the folder that contains the package; env, compiler and settings (further arguments of pip) are for
-    builds that differ from `setup`.
-    """
-    for old in wheels_of(name, target):
-        old.unlink()
-    command = [
-        str(python),
-        "-m",
-        "pip",
-        "wheel",
-        "--no-build-isolation",
-        "--no-deps",
-        "-v",
-        "-w",
-        str(target),
-    ]
-    command += [*options.config_settings(compiler), *settings, str(tree / "packages" / name)]
-    log = LOGS / "-".join(filter(None, [name, compiler, "wheel.log"]))
-    run_logged(f"wheel of {name}", command, log, env or build_environment(), cwd=tree)
-    made = list(wheels_of(name, target))
-    if len(made) != 1:
-        raise WorkspaceError(f"pip made {len(made)} wheels of {name} in {target}, one was expected")
-    return made[0]
-
-
 def build_wheels(names: Sequence[str], options: Options, target: Path) -> list[Path]:
-    """Builds one wheel per package, for systems like this one."""
-    return [build_wheel(name, options, target) for name in names]
+    """Builds one wheel per package, for systems like this one, against the packages installed in .venv."""
+    made = []
+    for name in names:
+        for old in wheels_of(name, target):
+            old.unlink()
+        command = [str(PYTHON), "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-v"]
+        command += ["-w", str(target), *options.config_settings(), str(ROOT / "packages" / name)]
+        run_logged(f"wheel of {name}", command, LOGS / f"{name}-wheel.log", build_environment(), cwd=ROOT)
+        made += wheels_of(name, target)
+    return made

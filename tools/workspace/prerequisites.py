@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import ROOT, WorkspaceError, site_browser
+from . import ROOT, WorkspaceError
 
 MIN_PYTHON = (3, 10)
 MIN_GXX = 11
@@ -76,8 +76,22 @@ def ip_tool(which=shutil.which) -> str | None:
     return None if which("ip") else "the program ip is missing, which tests of several hosts use"
 
 
-def browser(find=site_browser.find_browser) -> str | None:
+def find_browser() -> str | None:
+    """Returns the path of Chromium or Chrome, or None."""
+    names = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def browser(find=find_browser) -> str | None:
     return None if find() else "there is no Chromium or Chrome, in which the pages of the manual are opened"
+
+
+def doxygen(which=shutil.which) -> str | None:
+    return (
+        None
+        if which("doxygen")
+        else "the program doxygen is missing, which reads the C++ headers for the manual"
+    )
 
 
 def disk_space(needed: int | None = None, folder: Path = ROOT) -> str | None:
@@ -103,7 +117,11 @@ TEST = (
     Prerequisite("iproute2", ip_tool, ["iproute2"]),
 )
 
-DOCS = (*BASIC, Prerequisite("browser", browser, ["chromium"]))
+DOCS = (
+    *BASIC,
+    Prerequisite("browser", browser, ["chromium"]),
+    Prerequisite("Doxygen", doxygen, ["doxygen"]),
+)
 
 
 def problems(required: Sequence[Prerequisite]) -> list[tuple[Prerequisite, str]]:

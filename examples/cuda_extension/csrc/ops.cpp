@@ -4,10 +4,6 @@
 
 #include "extensions.h"
 
-TORCH_LIBRARY(dot_extension, m) {
-  m.def("dot(Tensor a, Tensor b) -> Tensor");
-}
+TORCH_LIBRARY(dot_extension, m) { m.def("dot(Tensor a, Tensor b) -> Tensor"); }
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  m.attr("with_device") = kWithDevice;
-}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.attr("with_device") = kWithDevice; }

@@ -17,20 +17,14 @@ namespace mudnn = musa_runtime::mudnn;
 
 // ---- an operator of torch, composed of other operators
 
-at::Tensor relu(const at::Tensor& self) {
-  return at::clamp_min(self, 0);
-}
+at::Tensor relu(const at::Tensor& self) { return at::clamp_min(self, 0); }
 
 // The next provider serves integers.
-bool serves_relu(const at::Tensor& self) {
-  return at::isFloatingType(self.scalar_type());
-}
+bool serves_relu(const at::Tensor& self) { return at::isFloatingType(self.scalar_type()); }
 
 // ---- a new operator, in plain C++
 
-at::Tensor scale_shift(const at::Tensor& self, double scale, double shift) {
-  return self * scale + shift;
-}
+at::Tensor scale_shift(const at::Tensor& self, double scale, double shift) { return self * scale + shift; }
 
 // ---- a kernel
 
@@ -38,8 +32,9 @@ at::Tensor bias_relu(const at::Tensor& self, const at::Tensor& bias) {
   TORCH_CHECK_VALUE(
       self.scalar_type() == at::kFloat && bias.scalar_type() == at::kFloat && self.dim() > 0 && bias.dim() == 1 &&
           bias.size(0) == self.size(-1) && bias.device() == self.device(),
-      "bias_relu: expected float32 tensors of one device, the bias as long as the last dimension, but got ", self.toString(),
-      self.sizes(), " on ", self.device(), " and ", bias.toString(), bias.sizes(), " on ", bias.device());
+      "bias_relu: expected float32 tensors of one device, the bias as long as the last dimension, but got ",
+      self.toString(), self.sizes(), " on ", self.device(), " and ", bias.toString(), bias.sizes(), " on ",
+      bias.device());
   const musa_runtime::Operand in = musa_runtime::contiguous(self);
   const musa_runtime::Operand row = musa_runtime::contiguous(bias);
   at::Tensor out = at::empty(self.sizes(), self.options());

@@ -7,9 +7,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-unsigned blocks(int64_t count) {
-  return static_cast<unsigned>((count + kThreads - 1) / kThreads);
-}
+unsigned blocks(int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
 
 // NaN is preserved, as in torch.
 __global__ void relu(const float* in, float* out, int64_t count) {

@@ -19,7 +19,8 @@ musaStream_t stream_of(const Tensor& tensor) {
 
 void check_launch() {
   const musaError_t status = musaGetLastError();
-  STD_TORCH_CHECK(status == musaSuccess, "a kernel of the stable demo pack was not launched: ", musaGetErrorString(status));
+  STD_TORCH_CHECK(
+      status == musaSuccess, "a kernel of the stable demo pack was not launched: ", musaGetErrorString(status));
 }
 
 // ---- an operator of torch
@@ -36,9 +37,7 @@ Tensor relu(const Tensor& self) {
 }
 
 // The next provider serves other dtypes and strided tensors.
-bool serves_relu(const Tensor& self) {
-  return self.scalar_type() == ScalarType::Float && self.is_contiguous();
-}
+bool serves_relu(const Tensor& self) { return self.scalar_type() == ScalarType::Float && self.is_contiguous(); }
 
 // ---- a new operator
 

@@ -20,8 +20,7 @@ using at::ScalarType;
 using at::Tensor;
 
 Tensor refuse_binary_cross_entropy(
-    const Tensor& /*self*/, const Tensor& /*target*/, const std::optional<Tensor>& /*weight*/,
-    int64_t /*reduction*/) {
+    const Tensor& /*self*/, const Tensor& /*target*/, const std::optional<Tensor>& /*weight*/, int64_t /*reduction*/) {
   TORCH_CHECK(
       false,
       "binary_cross_entropy and BCELoss are unsafe under autocast: in a 16-bit type a sigmoid before them often rounds "

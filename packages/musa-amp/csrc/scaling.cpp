@@ -20,21 +20,17 @@ using at::Tensor;
 
 void check_state(const Tensor& state, const char* name, at::ScalarType dtype, c10::Device device) {
   TORCH_CHECK(
-      state.numel() == 1 && state.scalar_type() == dtype, name, " must be one element of ", dtype, ", but has the shape ",
-      state.sizes(), " and dtype ", state.scalar_type(), ".");
+      state.numel() == 1 && state.scalar_type() == dtype, name, " must be one element of ", dtype,
+      ", but has the shape ", state.sizes(), " and dtype ", state.scalar_type(), ".");
   TORCH_CHECK(state.device() == device, name, " must be on ", device, ", but is on ", state.device(), ".");
 }
 
 Dtype dtype_of(const Tensor& grad) {
   switch (grad.scalar_type()) {
-    case at::kHalf:
-      return Dtype::kFloat16;
-    case at::kBFloat16:
-      return Dtype::kBFloat16;
-    case at::kFloat:
-      return Dtype::kFloat32;
-    case at::kDouble:
-      return Dtype::kFloat64;
+    case at::kHalf: return Dtype::kFloat16;
+    case at::kBFloat16: return Dtype::kBFloat16;
+    case at::kFloat: return Dtype::kFloat32;
+    case at::kDouble: return Dtype::kFloat64;
     default:
       TORCH_CHECK_TYPE(
           false, "gradients to unscale must be of float16, bfloat16, float32 or float64, but one is of ",
@@ -109,8 +105,8 @@ Tensor& update_scale(
   check_state(found_inf, "found_inf", at::kFloat, device);
   const c10::musa::MUSAGuard guard(device);
   launch_update_scale(
-      scale.mutable_data_ptr<float>(), growth_tracker.mutable_data_ptr<int>(), found_inf.const_data_ptr<float>(), growth,
-      backoff, interval, c10::musa::getCurrentMUSAStream());
+      scale.mutable_data_ptr<float>(), growth_tracker.mutable_data_ptr<int>(), found_inf.const_data_ptr<float>(),
+      growth, backoff, interval, c10::musa::getCurrentMUSAStream());
   C10_MUSA_KERNEL_LAUNCH_CHECK();
   return scale;
 }

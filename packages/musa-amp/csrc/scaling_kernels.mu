@@ -11,41 +11,27 @@ namespace musa_amp {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kRun = 16; // consecutive elements per thread and iteration
 
-__device__ inline float wide(__half value) {
-  return __half2float(value);
-}
-__device__ inline float wide(__mt_bfloat16 value) {
-  return __bfloat162float(value);
-}
-__device__ inline float wide(float value) {
-  return value;
-}
-__device__ inline double wide(double value) {
-  return value;
-}
+// Adjacent elements, loaded and stored together.
+template <typename T>
+struct alignas(4 * sizeof(T)) Vector {
+  static constexpr int kSize = 4;
+  T values[kSize];
+};
 
-__device__ inline void store(__half* place, float value) {
-  *place = __float2half(value);
-}
-__device__ inline void store(__mt_bfloat16* place, float value) {
-  *place = __float2bfloat16(value);
-}
-__device__ inline void store(float* place, float value) {
-  *place = value;
-}
-__device__ inline void store(double* place, double value) {
-  *place = value;
-}
+__device__ inline float wide(__half value) { return __half2float(value); }
+__device__ inline float wide(__mt_bfloat16 value) { return __bfloat162float(value); }
+__device__ inline float wide(float value) { return value; }
+__device__ inline double wide(double value) { return value; }
 
-// Uses comparisons, which vectorize, instead of isfinite. Returns false for NaN.
-__device__ inline bool is_finite(float value) {
-  return value >= -FLT_MAX && value <= FLT_MAX;
-}
-__device__ inline bool is_finite(double value) {
-  return value >= -DBL_MAX && value <= DBL_MAX;
-}
+__device__ inline void store(__half* place, float value) { *place = __float2half(value); }
+__device__ inline void store(__mt_bfloat16* place, float value) { *place = __float2bfloat16(value); }
+__device__ inline void store(float* place, float value) { *place = value; }
+__device__ inline void store(double* place, double value) { *place = value; }
+
+// Returns false for NaN.
+__device__ inline bool is_finite(float value) { return value >= -FLT_MAX && value <= FLT_MAX; }
+__device__ inline bool is_finite(double value) { return value >= -DBL_MAX && value <= DBL_MAX; }
 
 template <typename T>
 __global__ void unscale(Chunks chunks, float* found_inf, const float* factor) {
@@ -53,13 +39,24 @@ __global__ void unscale(Chunks chunks, float* found_inf, const float* factor) {
   T* const data = static_cast<T*>(chunk.data);
   const float by = *factor;
   bool finite = true;
-  for (int64_t run = int64_t{threadIdx.x} * kRun; run < chunk.count; run += kThreads * kRun) {
-    const int64_t end = run + kRun < chunk.count ? run + kRun : chunk.count;
-    for (int64_t i = run; i < end; ++i) {
-      const auto value = wide(data[i]);
-      finite &= is_finite(value);
-      store(data + i, value * by);
+  const auto unscale_one = [&](T* place) {
+    const auto value = wide(*place);
+    finite &= is_finite(value);
+    store(place, value * by);
+  };
+  const bool aligned = reinterpret_cast<uintptr_t>(data) % sizeof(Vector<T>) == 0;
+  const int64_t vectors = aligned ? chunk.count / Vector<T>::kSize : 0;
+  for (int64_t i = threadIdx.x; i < vectors; i += kThreads) {
+    Vector<T>& place = reinterpret_cast<Vector<T>*>(data)[i];
+    Vector<T> loaded = place;
+#pragma unroll
+    for (T& value : loaded.values) {
+      unscale_one(&value);
     }
+    place = loaded;
+  }
+  for (int64_t i = vectors * Vector<T>::kSize + threadIdx.x; i < chunk.count; i += kThreads) {
+    unscale_one(data + i);
   }
   if (!finite) {
     atomicExch(found_inf, 1.0f);
@@ -89,18 +86,12 @@ __global__ void update_scale(
 
 void launch_unscale(const Chunks& chunks, Dtype dtype, float* found_inf, const float* factor, musaStream_t stream) {
   switch (dtype) {
-    case Dtype::kFloat16:
-      unscale<__half><<<chunks.count, kThreads, 0, stream>>>(chunks, found_inf, factor);
-      break;
+    case Dtype::kFloat16: unscale<__half><<<chunks.count, kThreads, 0, stream>>>(chunks, found_inf, factor); break;
     case Dtype::kBFloat16:
       unscale<__mt_bfloat16><<<chunks.count, kThreads, 0, stream>>>(chunks, found_inf, factor);
       break;
-    case Dtype::kFloat32:
-      unscale<float><<<chunks.count, kThreads, 0, stream>>>(chunks, found_inf, factor);
-      break;
-    case Dtype::kFloat64:
-      unscale<double><<<chunks.count, kThreads, 0, stream>>>(chunks, found_inf, factor);
-      break;
+    case Dtype::kFloat32: unscale<float><<<chunks.count, kThreads, 0, stream>>>(chunks, found_inf, factor); break;
+    case Dtype::kFloat64: unscale<double><<<chunks.count, kThreads, 0, stream>>>(chunks, found_inf, factor); break;
   }
 }
 

@@ -41,9 +41,8 @@ AOTITorchError aoti_torch_musa_free(void* pointer) {
   AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
     if (pointer != nullptr) {
       // Other streams than the one that the memory was allocated on may still read it.
-      const c10::Device device = at::globalContext()
-                                     .getAcceleratorHooksInterface(c10::DeviceType::PrivateUse1)
-                                     .getDeviceFromPtr(pointer);
+      const c10::Device device =
+          at::globalContext().getAcceleratorHooksInterface(c10::DeviceType::PrivateUse1).getDeviceFromPtr(pointer);
       const c10::musa::MUSAGuard guard(device.index());
       C10_MUSA_CHECK(musaDeviceSynchronize());
       c10::musa::MUSACachingAllocator::raw_delete(pointer);
@@ -101,5 +100,6 @@ AOTITorchError aoti_torch_musa_event_query(void* event, int32_t* done) {
 }
 
 AOTITorchError aoti_torch_musa_event_synchronize(void* event) {
-  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({ C10_MUSA_CHECK(musaEventSynchronize(static_cast<musaEvent_t>(event))); });
+  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE(
+      { C10_MUSA_CHECK(musaEventSynchronize(static_cast<musaEvent_t>(event))); });
 }

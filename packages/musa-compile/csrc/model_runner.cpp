@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 // Runs ahead-of-time compiled models for musa; created by torch's package loader for device "musa".
 #include <ATen/Context.h>
+#include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSADeviceArgument.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
@@ -22,10 +23,7 @@ class MusaModelRunner : public AOTIModelContainerRunner {
  public:
   // The model's container uses CUDA's code path, mapped to musa's functions: torch/csrc/inductor/aoti_include/musa.h.
   MusaModelRunner(
-      const std::string& library,
-      size_t models,
-      c10::DeviceIndex device,
-      const std::string& kernels,
+      const std::string& library, size_t models, c10::DeviceIndex device, const std::string& kernels,
       bool single_threaded)
       : AOTIModelContainerRunner(library, models, "cuda:" + std::to_string(device), kernels, single_threaded),
         device_(device) {}
@@ -75,10 +73,7 @@ c10::DeviceIndex device_of(const std::string& text) {
 }
 
 std::unique_ptr<AOTIModelContainerRunner> create_runner(
-    const std::string& library,
-    size_t models,
-    const std::string& device_string,
-    const std::string& kernels,
+    const std::string& library, size_t models, const std::string& device_string, const std::string& kernels,
     const bool single_threaded) {
   at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
   TORCH_CHECK(

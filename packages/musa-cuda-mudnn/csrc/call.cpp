@@ -40,7 +40,8 @@ c10::Stream torch_stream(musaStream_t stream, c10::DeviceIndex device) {
   constexpr uintptr_t legacy = 1; // cudaStreamLegacy, an alias of the default stream
   const auto address = reinterpret_cast<uintptr_t>(stream);
   return c10::Stream(
-      c10::Stream::UNSAFE, c10::Device(c10::kCUDA, device), address == legacy ? 0 : static_cast<c10::StreamId>(address));
+      c10::Stream::UNSAFE, c10::Device(c10::kCUDA, device),
+      address == legacy ? 0 : static_cast<c10::StreamId>(address));
 }
 
 // Makes a device and a stream torch.cuda's current ones while the guard is alive.
@@ -103,9 +104,7 @@ class CaptureScope {
 
 constexpr at::Float32Backend kCuda = at::Float32Backend::CUDA;
 
-bool is_tf32(at::Float32Op op) {
-  return at::globalContext().float32Precision(kCuda, op) == at::Float32Precision::TF32;
-}
+bool is_tf32(at::Float32Op op) { return at::globalContext().float32Precision(kCuda, op) == at::Float32Precision::TF32; }
 
 // Sets an operation's own precision back, so that it has the value `before`. It has none of its own, if that is what
 // it takes from the settings of more operations.
@@ -187,9 +186,7 @@ class Precision {
 
 } // namespace
 
-c10::Device current_device() {
-  return c10::Device(c10::kCUDA, device_of_call);
-}
+c10::Device current_device() { return c10::Device(c10::kCUDA, device_of_call); }
 
 const int32_t* on_host(const Tensor& numbers, at::Tensor& copy) {
   copy = alias(numbers).to(c10::kCPU);

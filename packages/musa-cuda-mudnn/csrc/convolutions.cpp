@@ -10,8 +10,8 @@ namespace musa_emulator::dnn {
 namespace {
 
 using Gradient = void (*)(
-    const at::Tensor&, const at::Tensor&, const at::Tensor&, c10::IntArrayRef, c10::IntArrayRef, c10::IntArrayRef, int64_t,
-    bool, bool, bool);
+    const at::Tensor&, const at::Tensor&, const at::Tensor&, c10::IntArrayRef, c10::IntArrayRef, c10::IntArrayRef,
+    int64_t, bool, bool, bool);
 
 Gradient find(const char* name) {
   void* const library = dlopen("libtorch_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
@@ -73,14 +73,16 @@ bool convolve_into(
 bool input_gradient_into(
     at::Tensor& grad_in, const at::Tensor& grad_out, const at::Tensor& weight, c10::IntArrayRef pad,
     c10::IntArrayRef stride, c10::IntArrayRef dilation, int64_t groups) {
-  static const Gradient function = find("_ZN2at6native40raw_cudnn_convolution_backward_input_outERKNS_6TensorES3_S3_N3c108ArrayRefIlEES6_S6_lbbb");
+  static const Gradient function =
+      find("_ZN2at6native40raw_cudnn_convolution_backward_input_outERKNS_6TensorES3_S3_N3c108ArrayRefIlEES6_S6_lbbb");
   return gradient_into(function, grad_in, grad_out, weight, pad, stride, dilation, groups);
 }
 
 bool filter_gradient_into(
     at::Tensor& grad_weight, const at::Tensor& grad_out, const at::Tensor& in, c10::IntArrayRef pad,
     c10::IntArrayRef stride, c10::IntArrayRef dilation, int64_t groups) {
-  static const Gradient function = find("_ZN2at6native41raw_cudnn_convolution_backward_weight_outERKNS_6TensorES3_S3_N3c108ArrayRefIlEES6_S6_lbbb");
+  static const Gradient function =
+      find("_ZN2at6native41raw_cudnn_convolution_backward_weight_outERKNS_6TensorES3_S3_N3c108ArrayRefIlEES6_S6_lbbb");
   return gradient_into(function, grad_weight, grad_out, in, pad, stride, dilation, groups);
 }
 

@@ -14,12 +14,8 @@ namespace {
 
 constexpr int64_t kLow = 0xFFFFFFFF;
 
-at::Tensor low(const at::Tensor& number) {
-  return number.bitwise_and(kLow);
-}
-at::Tensor high(const at::Tensor& number) {
-  return number.bitwise_right_shift(32).bitwise_and(kLow);
-}
+at::Tensor low(const at::Tensor& number) { return number.bitwise_and(kLow); }
+at::Tensor high(const at::Tensor& number) { return number.bitwise_right_shift(32).bitwise_and(kLow); }
 
 // Returns a 0-dim tensor. If the number is in device memory, the tensor aliases it, so it is read in stream order.
 at::Tensor number_of(const DrawnNumber& number) {
@@ -47,13 +43,15 @@ void draw_keep_mask(at::Tensor& keep, double p, DrawnNumber seed, DrawnNumber of
   for (int round = 0; round < 10; ++round) {
     const at::Tensor product0 = c[0].mul(kMultiplier0); // below 2^64: same bits as the unsigned product
     const at::Tensor product1 = c[2].mul(kMultiplier1);
-    c = {high(product1).bitwise_xor(c[1]).bitwise_xor(key0), low(product1),
-         high(product0).bitwise_xor(c[3]).bitwise_xor(key1), low(product0)};
+    c = {
+        high(product1).bitwise_xor(c[1]).bitwise_xor(key0), low(product1),
+        high(product0).bitwise_xor(c[3]).bitwise_xor(key1), low(product0)};
     key0 = low(key0.add(kWeyl0));
     key1 = low(key1.add(kWeyl1));
   }
   const auto survivors = static_cast<int64_t>(std::ldexp(1.0 - p, 32));
-  const at::Tensor numbers = at::stack({c[0].expand_as(block), c[1].expand_as(block), c[2].expand_as(block), c[3].expand_as(block)}, 1);
+  const at::Tensor numbers =
+      at::stack({c[0].expand_as(block), c[1].expand_as(block), c[2].expand_as(block), c[3].expand_as(block)}, 1);
   keep.copy_(numbers.lt(survivors).view(-1).narrow(0, 0, count).view(keep.sizes()));
 }
 
@@ -61,6 +59,4 @@ void draw_keep_mask(at::Tensor& keep, double p, DrawnNumber seed, DrawnNumber of
 
 // If this function is exported, the pack declines dropout: a provider with a kernel is faster and draws torch.cuda's
 // numbers.
-extern "C" [[gnu::visibility("default")]] bool mudnn_backend_composes_dropout() {
-  return true;
-}
+extern "C" [[gnu::visibility("default")]] bool mudnn_backend_composes_dropout() { return true; }

@@ -21,7 +21,8 @@ constexpr size_t kBackward = 202;
 // 256.
 bool serves(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const int64_t dim = q.size(-1);
-  return at::isReducedFloatingType(q.scalar_type()) && dim == k.size(-1) && dim == v.size(-1) && dim % 8 == 0 && dim <= 256;
+  return at::isReducedFloatingType(q.scalar_type()) && dim == k.size(-1) && dim == v.size(-1) && dim % 8 == 0 &&
+      dim <= 256;
 }
 
 // Whether torch.cuda computes this attention with cuDNN. The tensors do not show whether a gradient will be computed;

@@ -27,9 +27,7 @@ at::Tensor lengths(const at::Tensor& offsets) {
   return offsets.narrow(0, 1, offsets.numel() - 1).sub(offsets.narrow(0, 0, offsets.numel() - 1));
 }
 
-at::Tensor count_to(int64_t end) {
-  return at::arange(end, options_of(at::kInt));
-}
+at::Tensor count_to(int64_t end) { return at::arange(end, options_of(at::kInt)); }
 
 // Returns the sequence index of each packed row. Rows outside all sequences get an index too; see inside().
 at::Tensor sequences(const at::Tensor& offsets, const at::Tensor& rows) {
@@ -42,8 +40,7 @@ at::Tensor inside(const at::Tensor& offsets, const at::Tensor& rows) {
 }
 
 // Whether the query at `position` of its sequence attends to at least one key.
-at::Tensor sees(
-    const Packed& packed, const at::Tensor& position, const at::Tensor& queries, const at::Tensor& keys) {
+at::Tensor sees(const Packed& packed, const at::Tensor& position, const at::Tensor& queries, const at::Tensor& keys) {
   const at::Tensor any = keys.gt(0).logical_and(position.lt(queries));
   return packed.causal ? any.logical_and(position.add(keys).ge(queries)) : any;
 }

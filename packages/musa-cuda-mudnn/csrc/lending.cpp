@@ -176,9 +176,7 @@ at::Tensor Lending::result(size_t index, at::Tensor value) {
 
 } // namespace musa_emulator::dnn
 
-TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, m) {
-  m.fallback(torch::CppFunction::makeFallthrough());
-}
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 
 TORCH_LIBRARY_IMPL(aten, TESTING_ONLY_GenericMode, m) {
   m.impl("empty.memory_format", TORCH_FN(musa_emulator::dnn::empty));

@@ -18,21 +18,23 @@ bool serves(
       in.dim() <= 5 && in.size(0) <= kMostSamples && in.numel() > in.size(1) &&
       in.numel() <= std::numeric_limits<int32_t>::max() && in.is_contiguous() && out.is_contiguous() &&
       in.suggest_memory_format() == at::MemoryFormat::Contiguous && weight.defined() && bias.defined() &&
-      weight.scalar_type() == at::kFloat && bias.scalar_type() == at::kFloat &&
-      running_mean.defined() && running_variance.defined() && epsilon >= 0;
+      weight.scalar_type() == at::kFloat && bias.scalar_type() == at::kFloat && running_mean.defined() &&
+      running_variance.defined() && epsilon >= 0;
 }
 
 } // namespace
 
 bool batch_norm_into(
-    at::Tensor& out, const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& running_mean,
-    const at::Tensor& running_variance, at::Tensor& mean, at::Tensor& deviation, double momentum, double epsilon) {
+    at::Tensor& out, const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias,
+    const at::Tensor& running_mean, const at::Tensor& running_variance, at::Tensor& mean, at::Tensor& deviation,
+    double momentum, double epsilon) {
   if (!serves(out, in, weight, bias, running_mean, running_variance, epsilon)) {
     return false;
   }
   at::Tensor reserve = new_tensor({0}, at::kByte); // torch replaces it; it stays empty in this dimension order
   at::cudnn_batch_norm_out(
-      out, mean, deviation, reserve, in, weight, bias, running_mean, running_variance, /*training=*/true, momentum, epsilon);
+      out, mean, deviation, reserve, in, weight, bias, running_mean, running_variance, /*training=*/true, momentum,
+      epsilon);
   return true;
 }
 

@@ -26,9 +26,9 @@ using c10::cuda::CUDACachingAllocator::CUDAAllocator;
 CUDAAllocator* allocator() {
   static const auto* const place = [] {
     void* const library = dlopen("libc10_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
-    return library != nullptr ? static_cast<std::atomic<CUDAAllocator*>*>(
-                                    dlsym(library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE"))
-                              : nullptr;
+    return library != nullptr
+        ? static_cast<std::atomic<CUDAAllocator*>*>(dlsym(library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE"))
+        : nullptr;
   }();
   return place != nullptr ? place->load() : nullptr;
 }
@@ -85,7 +85,8 @@ void begin_pool(int device, unsigned long long capture, void* stream, void* grap
       ++one->second.uses;
     }
     memory->beginAllocateToPool(
-        static_cast<c10::DeviceIndex>(device), {pool_of(capture), 0}, [stream](cudaStream_t of) { return of == stream; });
+        static_cast<c10::DeviceIndex>(device), {pool_of(capture), 0},
+        [stream](cudaStream_t of) { return of == stream; });
   }
 }
 

@@ -8,9 +8,7 @@
 namespace musa_emulator::dnn {
 namespace {
 
-[[noreturn]] void unreachable() {
-  throw std::logic_error("the host cannot access operands in GPU memory");
-}
+[[noreturn]] void unreachable() { throw std::logic_error("the host cannot access operands in GPU memory"); }
 
 } // namespace
 
@@ -24,6 +22,8 @@ void fill_small(const c10::Scalar&, const Tensor&) { unreachable(); }
 void find_small(bool, const Tensor&, const Tensor&) { unreachable(); }
 bool pick_small(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t, int64_t) { unreachable(); }
 void run_small(musa::dnn::Unary::Mode, const c10::Scalar&, const Tensor&, const Tensor&) { unreachable(); }
-void run_small(musa::dnn::Binary::Mode, const c10::Scalar&, const Tensor&, const Tensor&, const Tensor&) { unreachable(); }
+void run_small(musa::dnn::Binary::Mode, const c10::Scalar&, const Tensor&, const Tensor&, const Tensor&) {
+  unreachable();
+}
 
 } // namespace musa_emulator::dnn

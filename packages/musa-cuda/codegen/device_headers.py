@@ -21,6 +21,7 @@ TAKEN = (
     "driver_types.h",
     "library_types.h",
     "murand.h",
+    "murand_distributions.h",
     "murand_kernel.h",
     "murand_philox4x32_10.h",
     "murand_xorwow.h",
@@ -34,18 +35,22 @@ TAKEN = (
 )
 
 
-# The text of murand_kernel.h, and what replaces it.
-GENERATOR = (
+# The text of headers, and what replaces it.
+REPLACED = {
     # CUDA's generator takes the fast functions; with them normal numbers are the same ones.
-    ("length * sinf(v), length * cosf(v)", "length * __sinf(v), length * __cosf(v)"),
-    # nvcc makes one instruction of both halves of a product, and two or three of a product of 64 bits.
-    ("const uint64_t first = uint64_t{0xD2511F53u} * counter.x;", ""),
-    ("const uint64_t second = uint64_t{0xCD9E8D57u} * counter.z;", ""),
-    ("static_cast<unsigned>(first >> 32)", "__umulhi(0xD2511F53u, counter.x)"),
-    ("static_cast<unsigned>(second >> 32)", "__umulhi(0xCD9E8D57u, counter.z)"),
-    ("static_cast<unsigned>(first)", "0xD2511F53u * counter.x"),
-    ("static_cast<unsigned>(second)", "0xCD9E8D57u * counter.z"),
-)
+    "murand_distributions.h": (
+        ("length * sinf(v), length * cosf(v)", "length * __sinf(v), length * __cosf(v)"),
+    ),
+    "murand_kernel.h": (
+        # nvcc makes one instruction of both halves of a product, and two or three of a product of 64 bits.
+        ("const uint64_t first = uint64_t{0xD2511F53u} * counter.x;", ""),
+        ("const uint64_t second = uint64_t{0xCD9E8D57u} * counter.z;", ""),
+        ("static_cast<unsigned>(first >> 32)", "__umulhi(0xD2511F53u, counter.x)"),
+        ("static_cast<unsigned>(second >> 32)", "__umulhi(0xCD9E8D57u, counter.z)"),
+        ("static_cast<unsigned>(first)", "0xD2511F53u * counter.x"),
+        ("static_cast<unsigned>(second)", "0xCD9E8D57u * counter.z"),
+    ),
+}
 
 
 def convert(name: str, text: str) -> str:
@@ -59,11 +64,10 @@ def convert(name: str, text: str) -> str:
         text,
         flags=re.M,
     )
-    if name == "murand_kernel.h":
-        for old, new in GENERATOR:
-            if old not in text:
-                raise ValueError(f"murand_kernel.h of the SDK no longer has {old}")
-            text = text.replace(old, new)
+    for old, new in REPLACED.get(name, ()):
+        if old not in text:
+            raise ValueError(f"{name} of the SDK no longer has {old}")
+        text = text.replace(old, new)
     if name == "library_types.h":
         text, count = re.subn(
             r"typedef enum libraryPropertyType_t.*?libraryPropertyType_t;",

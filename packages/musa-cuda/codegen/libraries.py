@@ -37,7 +37,7 @@ QUERIES = {
 FORWARD = {"musa": "forward_to_driver", "mupti": "forward_to_cupti"}
 # A failing call of these releases all the same, as a driver that reports an earlier failure does.
 RELEASES = re.compile(
-    r"musa(?:Free\w*|(?:Stream|Event|Graph|GraphExec|MemPool)Destroy|GraphDestroyNode|Destroy\w+|HostUnregister"
+    r"musa(?:Free\w*|(?:Stream|Event|Graph|GraphExec)Destroy|DestroyTextureObject|HostUnregister"
     r"|IpcCloseMemHandle)|mu(?:MemFree|MemRelease|MemUnmap|MemAddressFree|(?:Stream|Event|Ctx)Destroy|ModuleUnload)"
     r"|mccl(?:CommDestroy|CommAbort|RedOpDestroy)"
     r"|mupti(?:ActivityDisable|ActivityPopExternalCorrelationId|Unsubscribe|Finalize)"
@@ -61,14 +61,12 @@ COUNTED = {
     "musaStreamEndCapture": ("created", "Graphs", 1),
     "musaGraphInstantiate": ("derived", "Graphs", 0, 1),
     "musaGraphInstantiateWithFlags": ("derived", "Graphs", 0, 1),
-    "musaGraphInstantiateWithParams": ("derived", "Graphs", 0, 1),
     "musaGraphAddChildGraphNode": ("extended", "Graphs", 1, 4),
     "musaGraphExecUpdate": ("extended", "Graphs", 0, 1),
     "musaGraphDestroy": ("destroyed", "Graphs", 0),
     "musaGraphExecDestroy": ("destroyed", "Graphs", 0),
     "musaMalloc": ("allocated", "Device", 0, 1),
     "musaMallocAsync": ("allocated", "Device", 0, 1),
-    "musaMallocFromPoolAsync": ("allocated", "Device", 0, 1),
     "musaFree": ("freed", "Device", 0),
     "musaFreeAsync": ("freed", "Device", 0),
     "muMemAlloc": ("allocated", "Device", 0, 1),

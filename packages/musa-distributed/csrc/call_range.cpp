@@ -54,21 +54,22 @@ void CallRange::begin(
   const std::vector<uint64_t> ranks = group.global_ranks();
   const int start = static_cast<int>(ranks.front()), stride = stride_of(ranks);
   const int rank = first.peer >= 0 ? first.peer : group.rank(); // for a transfer, the rank of the peer
-  const std::string call = name_in_traces(launched.type, launched.type == OpType::COALESCED ? "coalesced" : first.title.name());
+  const std::string call =
+      name_in_traces(launched.type, launched.type == OpType::COALESCED ? "coalesced" : first.title.name());
   const at::ScalarType dtype = !inputs.empty() ? inputs.front().scalar_type()
       : !outputs.empty()                       ? outputs.front().scalar_type()
                                                : at::kByte;
   const std::vector<int64_t> splits; // empty: the parts are equal
 
   auto parameters = std::make_shared<torch::ParamCommsDebugInfo>(
-      name, rank, std::string(call), numel_of(inputs), numel_of(outputs), dtype, splits, splits, start, stride, group.size()
-      MUSA_SINCE_TORCH_2_12(, first.async));
+      name, rank, std::string(call), numel_of(inputs), numel_of(outputs), dtype, splits, splits, start, stride,
+      group.size() MUSA_SINCE_TORCH_2_12(, first.async));
   MUSA_SINCE_TORCH_2_12(torch::maybeSetSequenceInfo(parameters, sequence);)
   parameters_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PARAM_COMMS_INFO, parameters);
   if (range_.needsInputs()) {
     const std::vector<c10::IValue> values{
-        c10::IValue(inputs), sequence, name, rank, call, c10::IValue(splits), c10::IValue(splits), start, stride,
-        group.size(), first.async};
+        c10::IValue(inputs), sequence, name,   rank,         call,       c10::IValue(splits),
+        c10::IValue(splits), start,    stride, group.size(), first.async};
     range_.before(at::kParamCommsCallName, c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
   } else {
     range_.before(at::kParamCommsCallName);

@@ -23,7 +23,8 @@ namespace {
 // then.
 at::Tensor to_reduce(const at::Tensor& tensor, const ReduceOp& op) {
   TORCH_CHECK_TYPE(
-      !tensor.is_complex() || isComplexViewAsRealAllowed(op), "Complex tensors support ReduceOp.SUM and AVG only: "
+      !tensor.is_complex() || isComplexViewAsRealAllowed(op),
+      "Complex tensors support ReduceOp.SUM and AVG only: "
       "other reductions are not defined on pairs of real numbers.");
   return as_real(tensor);
 }
@@ -49,8 +50,9 @@ void call_reduce_scatter(
 }
 
 bool same_numel(const std::vector<at::Tensor>& tensors) {
-  return std::all_of(
-      tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) { return tensor.numel() == tensors.front().numel(); });
+  return std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) {
+    return tensor.numel() == tensors.front().numel();
+  });
 }
 
 void check_list(const char* call, const std::vector<at::Tensor>& list, const at::Tensor& own, int rank, int size) {
@@ -102,7 +104,8 @@ c10::Device device_of_barrier(
 
 } // namespace
 
-c10::intrusive_ptr<Work> ProcessGroupMCCL::broadcast(std::vector<at::Tensor>& tensors, const BroadcastOptions& options) {
+c10::intrusive_ptr<Work> ProcessGroupMCCL::broadcast(
+    std::vector<at::Tensor>& tensors, const BroadcastOptions& options) {
   const at::Tensor& tensor = single("broadcast", tensors);
   check_root("broadcast", options.rootRank, size_);
   Request request = request_for(OpType::BROADCAST, "mccl:broadcast", options, tensors, tensors);
@@ -110,13 +113,14 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::broadcast(std::vector<at::Tensor>& te
   const at::Tensor memory = sends ? memory_to_read(request, tensor) : memory_to_write(request, tensor);
   request.call = [memory, root = static_cast<int>(options.rootRank)](mcclComm_t comm, musaStream_t stream, int) {
     const Elements elements = elements_to_move(memory.scalar_type(), memory.numel());
-    MCCL_CHECK(mcclBroadcast(
-        memory.const_data_ptr(), memory.data_ptr(), elements.count, elements.type, root, comm, stream));
+    MCCL_CHECK(
+        mcclBroadcast(memory.const_data_ptr(), memory.data_ptr(), elements.count, elements.type, root, comm, stream));
   };
   return launcher_->run(std::move(request));
 }
 
-c10::intrusive_ptr<Work> ProcessGroupMCCL::allreduce(std::vector<at::Tensor>& tensors, const AllreduceOptions& options) {
+c10::intrusive_ptr<Work> ProcessGroupMCCL::allreduce(
+    std::vector<at::Tensor>& tensors, const AllreduceOptions& options) {
   const at::Tensor tensor = to_reduce(single("all_reduce", tensors), options.reduceOp);
   Request request = request_for(OpType::ALLREDUCE, "mccl:all_reduce", options, tensors, tensors);
   const at::Tensor memory = memory_to_read_and_write(request, tensor);
@@ -158,16 +162,20 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce(std::vector<at::Tensor>& tenso
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather(
-    std::vector<std::vector<at::Tensor>>& output_lists, std::vector<at::Tensor>& inputs, const AllgatherOptions& options) {
+    std::vector<std::vector<at::Tensor>>& output_lists, std::vector<at::Tensor>& inputs,
+    const AllgatherOptions& options) {
   const at::Tensor& input = single("all_gather", inputs);
-  TORCH_CHECK_VALUE(output_lists.size() == 1, "mccl:all_gather takes one list of outputs, not ", output_lists.size(), ".");
+  TORCH_CHECK_VALUE(
+      output_lists.size() == 1, "mccl:all_gather takes one list of outputs, not ", output_lists.size(), ".");
   const std::vector<at::Tensor>& outputs = output_lists.front();
   check_list("all_gather", outputs, input, rank_, size_);
   Request request = request_for(OpType::ALLGATHER, "mccl:all_gather", options, inputs, outputs);
   const at::Tensor own = memory_to_read(request, input);
   if (same_numel(outputs)) {
     const at::Tensor whole = joined_to_write(request, outputs);
-    request.call = [whole, own](mcclComm_t comm, musaStream_t stream, int) { call_all_gather(whole, own, comm, stream); };
+    request.call = [whole, own](mcclComm_t comm, musaStream_t stream, int) {
+      call_all_gather(whole, own, comm, stream);
+    };
     return launcher_->run(std::move(request));
   }
   // Ranks have different sizes, so each one broadcasts its part.
@@ -196,7 +204,8 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::_allgather_base(
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather_coalesced(
-    std::vector<std::vector<at::Tensor>>& output_lists, std::vector<at::Tensor>& inputs, const AllgatherOptions& options) {
+    std::vector<std::vector<at::Tensor>>& output_lists, std::vector<at::Tensor>& inputs,
+    const AllgatherOptions& options) {
   // output_lists has one list per rank, with one tensor per input.
   TORCH_CHECK_VALUE(
       output_lists.size() == static_cast<size_t>(size_), "mccl:all_gather_coalesced takes one list for each of the ",
@@ -240,7 +249,8 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter(
     std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& input_lists,
     const ReduceScatterOptions& options) {
   const at::Tensor& output = single("reduce_scatter", outputs);
-  TORCH_CHECK_VALUE(input_lists.size() == 1, "mccl:reduce_scatter takes one list of inputs, not ", input_lists.size(), ".");
+  TORCH_CHECK_VALUE(
+      input_lists.size() == 1, "mccl:reduce_scatter takes one list of inputs, not ", input_lists.size(), ".");
   const std::vector<at::Tensor>& inputs = input_lists.front();
   check_list("reduce_scatter", inputs, output, rank_, size_);
   Request request = request_for(OpType::REDUCE_SCATTER, "mccl:reduce_scatter", options, inputs, outputs);

@@ -21,9 +21,7 @@ Communicator::Communicator(const mcclUniqueId& id, int own, int count, c10::Devi
   MCCL_CHECK(mcclCommInitRank(&handle_, ranks, id, rank));
 }
 
-Communicator::~Communicator() {
-  end();
-}
+Communicator::~Communicator() { end(); }
 
 mcclComm_t Communicator::take_handle() {
   const std::lock_guard lock(handle_mutex_);

@@ -28,9 +28,7 @@ class Communicator {
   const c10::musa::MUSAStream stream; // for asynchronous calls
 
   using Lock = std::unique_lock<std::mutex>;
-  Lock lock() {
-    return Lock(mutex_);
-  }
+  Lock lock() { return Lock(mutex_); }
   // Raises an error after abort() and end(). Requires lock() until the last use of the handle.
   mcclComm_t handle() const;
   // Makes the stream wait for earlier calls if they were made on another stream, because MCCL requires one order for
@@ -45,15 +43,14 @@ class Communicator {
   void abort();
   // Waits for pending calls, which may wait for other ranks in turn. Does nothing after abort().
   void end();
-  bool aborted() const {
-    return aborted_.load();
-  }
+  bool aborted() const { return aborted_.load(); }
 
  private:
   mcclComm_t take_handle();
 
   std::mutex mutex_; // guards last_stream_ and last_end_, and is held while a call uses the handle
-  mutable std::mutex handle_mutex_; // guards handle_; held for a moment only, so that a blocked call does not block others
+  mutable std::mutex
+      handle_mutex_; // guards handle_; held for a moment only, so that a blocked call does not block others
   mcclComm_t handle_ = nullptr;
   std::atomic<bool> aborted_{false};
   std::optional<c10::musa::MUSAStream> last_stream_;

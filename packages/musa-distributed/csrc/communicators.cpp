@@ -34,10 +34,10 @@ std::shared_ptr<Communicator> Communicators::find_or_create(
   if (auto found = find(key)) {
     return found; // created by another thread meanwhile
   }
-  auto [created, places] = start_communicator(
-      {store_, name, group_->description(), static_cast<size_t>(rank), members, options_->timeout, device, high_priority_,
-       [group = group_] { group->check(); }});
-  group_->add_places(places);
+  auto [created, hosts] = start_communicator(
+      {store_, name, group_->description(), static_cast<size_t>(rank), members, options_->timeout, device,
+       high_priority_, [group = group_] { group->check(); }});
+  group_->add_hosts(hosts);
   group_->add(created);
   const std::lock_guard lock(mutex_);
   if (ended_) {
@@ -67,9 +67,7 @@ std::shared_ptr<Communicator> Communicators::of_pair(int peer, const c10::Device
       {low, high, device.index()}, c10::str("mccl/pair/", low, ":", high), device, own == low ? 0 : 1, members);
 }
 
-bool Communicators::has_all(const c10::Device& device) const {
-  return find({-1, -1, device.index()}) != nullptr;
-}
+bool Communicators::has_all(const c10::Device& device) const { return find({-1, -1, device.index()}) != nullptr; }
 
 void Communicators::end() {
   std::vector<std::shared_ptr<Communicator>> ended; // destroyed without the lock, because that may block

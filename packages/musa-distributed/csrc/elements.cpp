@@ -93,6 +93,7 @@ Reduction::Reduction(const ReduceOp& op, at::ScalarType dtype, mcclComm_t comm) 
       op_ = mcclAvg;
       return;
     case ReduceOp::PREMUL_SUM: {
+      TORCH_CHECK_TYPE(dtype != at::kBool, "ReduceOp.PREMUL_SUM does not support bool tensors.");
       const auto* supplement = dynamic_cast<const MUSA_PREMUL_SUM_SUPPLEMENT*>(op.supplement_.get());
       TORCH_CHECK_VALUE(
           supplement != nullptr,
@@ -105,8 +106,8 @@ Reduction::Reduction(const ReduceOp& op, at::ScalarType dtype, mcclComm_t comm) 
             &op_, supplement->tensor_factor.data_ptr(), *type_of(dtype),
             residence_of(mcclRedOpCreatePreMulSum, kOnDevice), comm));
       } else {
-        const double factor =
-            supplement->tensor_factor.defined() ? supplement->tensor_factor.item().toDouble() : supplement->double_factor;
+        const double factor = supplement->tensor_factor.defined() ? supplement->tensor_factor.item().toDouble()
+                                                                  : supplement->double_factor;
         auto scalar = scalar_bytes(factor, dtype);
         MCCL_CHECK(mcclRedOpCreatePreMulSum(
             &op_, scalar.data(), *type_of(dtype), residence_of(mcclRedOpCreatePreMulSum, kOnHost), comm));
@@ -118,8 +119,9 @@ Reduction::Reduction(const ReduceOp& op, at::ScalarType dtype, mcclComm_t comm) 
     case ReduceOp::BOR:
     case ReduceOp::BXOR:
       TORCH_CHECK_VALUE(
-          false, "MCCL has no bitwise reductions (BAND, BOR, BXOR).\nFix: reduce a CPU tensor with backend "
-                 "\"cpu:gloo,musa:mccl\", or gather the tensors and combine them.");
+          false,
+          "MCCL has no bitwise reductions (BAND, BOR, BXOR).\nFix: reduce a CPU tensor with backend "
+          "\"cpu:gloo,musa:mccl\", or gather the tensors and combine them.");
     default: TORCH_CHECK_VALUE(false, "Unknown reduction ", static_cast<int>(op.op_), ".");
   }
 }

@@ -29,9 +29,7 @@ class Reduction {
   Reduction(const Reduction&) = delete;
   Reduction& operator=(const Reduction&) = delete;
 
-  operator mcclRedOp_t() const {
-    return op_;
-  }
+  operator mcclRedOp_t() const { return op_; }
 
  private:
   mcclRedOp_t op_ = mcclSum;

@@ -26,10 +26,8 @@ const char* causes_of(mcclResult_t result) {
       return "1. two ranks are on one device: each process needs its own, torch.musa.set_device(local_rank) or device_id="
              " of init_process_group; 2. this architecture does not support the data type; 3. the ranks disagree on "
              "their number.";
-    case kRemoteError:
-      return "1. another rank has exited: see its output; 2. the network failed.";
-    default:
-      return "1. an internal error of MCCL.";
+    case kRemoteError: return "1. another rank has exited: see its output; 2. the network failed.";
+    default: return "1. an internal error of MCCL.";
   }
 }
 

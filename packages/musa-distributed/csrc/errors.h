@@ -17,10 +17,10 @@ std::string explain(mcclResult_t result, const char* call);
 
 } // namespace c10d::mccl
 
-#define MCCL_CHECK(EXPR)                                     \
-  do {                                                       \
-    const mcclResult_t mccl_result_ = (EXPR);                \
-    if (C10_UNLIKELY(mccl_result_ != mcclSuccess)) {         \
-      ::c10d::mccl::throw_mccl_error(mccl_result_, #EXPR);   \
-    }                                                        \
+#define MCCL_CHECK(EXPR) \
+  do { \
+    const mcclResult_t mccl_result_ = (EXPR); \
+    if (C10_UNLIKELY(mccl_result_ != mcclSuccess)) { \
+      ::c10d::mccl::throw_mccl_error(mccl_result_, #EXPR); \
+    } \
   } while (0)

@@ -24,13 +24,9 @@ constexpr const char* kFailed = "failed";
 
 std::atomic<size_t> groups{0};
 
-std::string status_key(int rank) {
-  return c10::str("status/", rank);
-}
+std::string status_key(int rank) { return c10::str("status/", rank); }
 
-std::vector<uint8_t> to_bytes(const std::string& text) {
-  return {text.begin(), text.end()};
-}
+std::vector<uint8_t> to_bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
 void mark(Launched& launched, WorkResult result) {
   const PythonUse callbacks;
@@ -42,7 +38,12 @@ void mark(Launched& launched, WorkResult result) {
 } // namespace
 
 Group::Group(c10::intrusive_ptr<Store> store, int rank, int size, const Settings& settings)
-    : store_(store), store_name_(describe(store)), rank_(rank), size_(size), settings_(settings), number_(groups.fetch_add(1)) {}
+    : store_(store),
+      store_name_(describe(store)),
+      rank_(rank),
+      size_(size),
+      settings_(settings),
+      number_(groups.fetch_add(1)) {}
 
 void Group::set_name(const GroupName& name, const std::vector<uint64_t>& global_ranks) {
   const std::lock_guard lock(mutex_);
@@ -79,17 +80,17 @@ std::string Group::description() const {
   return c10::str("[rank ", rank_, " of ", size_, ", group ", group, "]");
 }
 
-void Group::add_places(const Places& places) {
+void Group::add_hosts(const Hosts& hosts) {
   const std::lock_guard lock(mutex_);
-  for (const auto& [rank, place] : places) {
-    places_.insert_or_assign(rank, place);
+  for (const auto& [rank, host] : hosts) {
+    hosts_.insert_or_assign(rank, host);
   }
 }
 
-std::string Group::place_of(int rank) const {
+std::string Group::host_of(int rank) const {
   const std::lock_guard lock(mutex_);
-  const auto found = places_.find(rank);
-  return found != places_.end() ? " [on " + found->second + "]" : "";
+  const auto found = hosts_.find(rank);
+  return found != hosts_.end() ? " [on " + found->second + "]" : "";
 }
 
 // ---- pending calls
@@ -146,7 +147,8 @@ void Group::drain(std::chrono::milliseconds timeout) {
     const size_t left = pending_.size();
     lock.unlock();
     C10_THROW_ERROR(
-        DistBackendError, c10::str(description(), ": ", left, " calls have not finished within ", timeout.count(), " ms."));
+        DistBackendError,
+        c10::str(description(), ": ", left, " calls have not finished within ", timeout.count(), " ms."));
   }
   lock.unlock();
   check();
@@ -237,20 +239,19 @@ std::string Group::reports(const std::string& reason) {
   }
   if (!answers.has_value()) {
     // A rank hosts the store, so the store may have ended with it.
-    Places places;
+    Hosts hosts;
     {
       const std::lock_guard lock(mutex_);
-      places = places_;
+      hosts = hosts_;
     }
     return c10::str(
-        text, " ", store_name_, " ", problem, ".", places.empty() ? "" : "\nThe ranks run on:", describe(places));
+        text, " ", store_name_, " ", problem, ".", hosts.empty() ? "" : "\nThe ranks run on:", describe(hosts));
   }
   for (int rank = 0; rank < size_; ++rank) {
     const auto& answer = (*answers)[static_cast<size_t>(rank)];
     text += c10::str(
         "\n  rank ", rank, ": ",
-        answer.value_or("does not answer; it has exited, is stopped, or cannot reach the store"),
-        place_of(rank));
+        answer.value_or("does not answer; it has exited, is stopped, or cannot reach the store"), host_of(rank));
   }
   return text + desync;
 }
@@ -272,7 +273,8 @@ void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, cons
   // results of no meaning, so waits of the program block for the error from now on.
   const c10::musa::ComingError coming;
   error_.store(kind);
-  const std::string reason = c10::str(description(), " ", launched != nullptr ? launched->operations->text() + " " : "", what);
+  const std::string reason =
+      c10::str(description(), " ", launched != nullptr ? launched->operations->text() + " " : "", what);
   // Taken before the abort, which ends the calls.
   const auto calls = record();
   const std::string file = calls != nullptr ? "\nThe flight record of this rank: " + dump_target(global_rank()) : "";
@@ -291,8 +293,8 @@ void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, cons
       "records; 3. the call needs more time: raise timeout= of init_process_group.\n"
       "Fix: restart from the last checkpoint (torchrun --max-restarts), or call destroy_process_group() and "
       "init_process_group().");
-  set_failure(std::make_exception_ptr(
-      c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text)));
+  set_failure(
+      std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text)));
   const bool ends = settings_.on_error == Settings::OnError::TearDown;
   if (calls != nullptr) {
     ends ? write_dump(calls, global_rank(), settings_.dump_timeout)
@@ -328,8 +330,9 @@ void Group::abort(const std::string& reason) {
   if (!failing_.exchange(true)) {
     error_.store(ErrorType::COMM_ERROR);
   }
-  const auto failure = std::make_exception_ptr(c10::DistBackendError(
-      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, c10::str(description(), " ", reason)));
+  const auto failure = std::make_exception_ptr(
+      c10::DistBackendError(
+          {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, c10::str(description(), " ", reason)));
   if (set_failure(failure)) {
     c10::musa::forget_deferred_error(failure); // the program requested the abort
   }
@@ -427,7 +430,8 @@ bool Group::poll_calls() {
         pending_.remove(launched);
         last_completed_ = launched->operations;
         if (!launched->p2p) {
-          progress_.started = progress_.completed = std::max(progress_.completed, static_cast<int64_t>(launched->seq()));
+          progress_.started = progress_.completed =
+              std::max(progress_.completed, static_cast<int64_t>(launched->seq()));
         }
       }
       progress = progress_;

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "operation.h"
-#include "places.h"
+#include "hosts.h"
 #include "recorder.h"
 #include "settings.h"
 #include "store_thread.h"
-#include "work.h"
+#include "launched.h"
 
 namespace c10d::mccl {
 
@@ -30,19 +30,11 @@ class Group {
   Group(c10::intrusive_ptr<Store> store, int rank, int size, const Settings& settings);
   virtual ~Group() = default;
 
-  int rank() const {
-    return rank_;
-  }
-  int size() const {
-    return size_;
-  }
-  const Settings& settings() const {
-    return settings_;
-  }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const Settings& settings() const { return settings_; }
   // Index among all groups of this process.
-  size_t number() const {
-    return number_;
-  }
+  size_t number() const { return number_; }
   void set_name(const GroupName& name, const std::vector<uint64_t>& global_ranks);
   std::shared_ptr<const GroupName> name() const;
   std::vector<uint64_t> global_ranks() const;
@@ -50,7 +42,7 @@ class Group {
   // "[rank 1 of 4, group default_pg]"
   std::string description() const;
   // Records where ranks run, for messages. Keeps earlier entries.
-  void add_places(const Places& places);
+  void add_hosts(const Hosts& hosts);
 
   // ---- pending calls
 
@@ -78,9 +70,7 @@ class Group {
   // collects their state, and aborts the communicators; the program gets the error at its next wait. The flight record
   // is written afterwards, on another thread. Only the first call has an effect.
   void fail(ErrorType kind, const std::shared_ptr<Launched>& launched, const std::string& what);
-  ErrorType error() const {
-    return error_.load();
-  }
+  ErrorType error() const { return error_.load(); }
   // Aborts the communicators; pending calls fail with `reason`. Does not wait for a thread that is in fail().
   void abort(const std::string& reason);
 
@@ -88,9 +78,7 @@ class Group {
   std::chrono::milliseconds poll();
 
  protected:
-  virtual std::optional<std::string> async_error(const Communicator& comm) const {
-    return comm.async_error();
-  }
+  virtual std::optional<std::string> async_error(const Communicator& comm) const { return comm.async_error(); }
   virtual void end_process(const std::string& reason);
 
  private:
@@ -111,7 +99,7 @@ class Group {
   Polled query_calls(const std::vector<std::shared_ptr<Launched>>& calls) const;
   bool poll_calls();
   void poll_other_ranks();
-  std::string place_of(int rank) const;
+  std::string host_of(int rank) const;
   std::string status() const;
   std::string reports(const std::string& reason);
   // The flight record as it is now; nullptr if none is to be written.
@@ -131,7 +119,7 @@ class Group {
   std::vector<std::weak_ptr<Communicator>> communicators_;
   Recorder::Status progress_;
   std::shared_ptr<const Operations> last_enqueued_, last_completed_;
-  Places places_;
+  Hosts hosts_;
   std::exception_ptr failure_;
   CompletionHook on_completion_;
   std::condition_variable changed_;

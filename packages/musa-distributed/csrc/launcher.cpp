@@ -26,8 +26,7 @@ bool captures(const MUSAStream& stream) {
 }
 
 bool transfers_only(const std::vector<Request>& requests) {
-  return std::all_of(
-      requests.begin(), requests.end(), [](const Request& request) { return isP2POp(request.type); });
+  return std::all_of(requests.begin(), requests.end(), [](const Request& request) { return isP2POp(request.type); });
 }
 
 std::vector<Operation> operations_of(const std::vector<Request>& requests, int rank) {
@@ -79,8 +78,8 @@ void Launcher::refuse_nan(const Request& request) const {
   for (const at::Tensor& tensor : request.inputs) {
     if (at::isFloatingType(tensor.scalar_type()) || at::isComplexType(tensor.scalar_type())) {
       TORCH_CHECK_VALUE(
-          !at::isnan(tensor).any().item<bool>(), group_->description(), " ", request.title.text(), ": a tensor of ", tensor.sizes(),
-          " to be sent contains NaN (checked because of TORCH_MCCL_NAN_CHECK=1).");
+          !at::isnan(tensor).any().item<bool>(), group_->description(), " ", request.title.text(), ": a tensor of ",
+          tensor.sizes(), " to be sent contains NaN (checked because of TORCH_MCCL_NAN_CHECK=1).");
     }
   }
 }
@@ -98,10 +97,11 @@ void Launcher::keep_operands(const Request& request, Launched& launched) const {
 }
 
 void Launcher::record(std::shared_ptr<const Operation> operation, const std::shared_ptr<Launched>& launched) {
-  launched->records.push_back(Recorder::instance().record(
-      {group_->number(), group_->name(), std::move(operation), collectives_, transfers_, ++operations_, launched->p2p,
-       launched->timeout},
-      launched->captured ? std::weak_ptr<const Progress>() : launched));
+  launched->records.push_back(
+      Recorder::instance().record(
+          {group_->number(), group_->name(), std::move(operation), collectives_, transfers_, ++operations_,
+           launched->p2p, launched->timeout},
+          launched->captured ? std::weak_ptr<const Progress>() : launched));
 }
 
 std::shared_ptr<Launched> Launcher::prepare(
@@ -147,8 +147,8 @@ c10::intrusive_ptr<Work> Launcher::issue(const std::vector<Request>& requests, b
   const c10::Device device = first.device;
   for (const Request& request : requests) {
     TORCH_CHECK_VALUE(
-        request.device == device, "Coalesced calls must use one device, but use ", device, " and ",
-        request.device, ".");
+        request.device == device, "Coalesced calls must use one device, but use ", device, " and ", request.device,
+        ".");
   }
   const c10::musa::MUSAGuard on_device(device);
   const MUSAStream current = c10::musa::getCurrentMUSAStream(device.index());

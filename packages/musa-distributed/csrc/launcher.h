@@ -37,20 +37,12 @@ class Launcher {
   c10::intrusive_ptr<Work> end_coalescing();
 
   // Measures the duration of later calls. Thread-safe.
-  void enable_timing() {
-    timing_.store(true);
-  }
+  void enable_timing() { timing_.store(true); }
   // Makes later calls raise an error.
-  void close() {
-    closed_ = true;
-  }
-  bool closed() const {
-    return closed_;
-  }
+  void close() { closed_ = true; }
+  bool closed() const { return closed_; }
   // Number of collectives enqueued, which is the sequence number of the last one.
-  uint64_t collectives() const {
-    return collectives_;
-  }
+  uint64_t collectives() const { return collectives_; }
 
  private:
   c10::intrusive_ptr<Work> issue(const std::vector<Request>& requests, bool coalesced);

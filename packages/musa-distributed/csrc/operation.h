@@ -25,13 +25,9 @@ class Title {
     }
   }
   // "mccl:all_reduce"
-  const char* text() const {
-    return text_;
-  }
+  const char* text() const { return text_; }
   // "all_reduce"
-  const char* name() const {
-    return text_ + kPrefix.size();
-  }
+  const char* name() const { return text_ + kPrefix.size(); }
 
  private:
   static constexpr std::string_view kPrefix = "mccl:";
@@ -44,12 +40,8 @@ class Operands {
   Operands() = default;
   explicit Operands(const std::vector<at::Tensor>& tensors);
 
-  size_t count() const {
-    return tensors_.size();
-  }
-  at::ScalarType dtype(size_t index) const {
-    return tensors_[index].dtype;
-  }
+  size_t count() const { return tensors_.size(); }
+  at::ScalarType dtype(size_t index) const { return tensors_[index].dtype; }
   at::IntArrayRef sizes(size_t index) const;
   // Returns "Float[4, 2], Int[3]", with a count instead of the tensors after the fourth; "nothing" if there are none.
   std::string text() const;

@@ -61,8 +61,8 @@ std::vector<at::Tensor> list_of_root(
     const char* call, const std::vector<std::vector<at::Tensor>>& lists, bool is_root, int rank, const at::Tensor& like,
     int size) {
   TORCH_CHECK_VALUE(
-      lists.size() == (is_root ? 1 : 0), "mccl:", call, " takes one list on the root and none on the other ranks; rank ",
-      rank, " has ", lists.size(), ".");
+      lists.size() == (is_root ? 1 : 0), "mccl:", call,
+      " takes one list on the root and none on the other ranks; rank ", rank, " has ", lists.size(), ".");
   if (!is_root) {
     return {};
   }
@@ -131,7 +131,8 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::gather(
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::scatter(
-    std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& input_lists, const ScatterOptions& options) {
+    std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& input_lists,
+    const ScatterOptions& options) {
   const at::Tensor& output = single("scatter", outputs);
   check_root("scatter", options.rootRank, size_);
   const auto inputs = list_of_root("scatter", input_lists, options.rootRank == rank_, rank_, output, size_);

@@ -88,10 +88,12 @@ ProcessGroupMCCL::ProcessGroupMCCL(
     : Backend(rank, size),
       store_(std::move(store)),
       options_(c10::make_intrusive<Options>(*options)),
-      group_(std::make_shared<Group>(
-          store_of_threads(store_, options_->group_name), rank, size, Settings::from_environment())),
-      communicators(std::make_shared<Communicators>(
-          store_, group_, options_, group_->settings().high_priority || options_->is_high_priority_stream)) {
+      group_(
+          std::make_shared<Group>(
+              store_of_threads(store_, options_->group_name), rank, size, Settings::from_environment())),
+      communicators(
+          std::make_shared<Communicators>(
+              store_, group_, options_, group_->settings().high_priority || options_->is_high_priority_stream)) {
   init();
   name_group(*group_, *this, *options_);
   Recorder::instance().set_library_version(library_version());
@@ -127,13 +129,9 @@ void ProcessGroupMCCL::eagerConnectSingleDevice(at::Device device) {
 
 // ---- coalescing
 
-void ProcessGroupMCCL::startCoalescing() {
-  launcher_->start_coalescing();
-}
+void ProcessGroupMCCL::startCoalescing() { launcher_->start_coalescing(); }
 
-c10::intrusive_ptr<Work> ProcessGroupMCCL::endCoalescing() {
-  return launcher_->end_coalescing();
-}
+c10::intrusive_ptr<Work> ProcessGroupMCCL::endCoalescing() { return launcher_->end_coalescing(); }
 
 // ---- other groups
 
@@ -166,7 +164,8 @@ c10::intrusive_ptr<Backend> ProcessGroupMCCL::shrink(
   }
   const auto own = std::find(left.begin(), left.end(), rank_);
   TORCH_CHECK_VALUE(
-      own != left.end(), group_->description(), " is one of the ranks to exclude; only the remaining ranks call shrink.");
+      own != left.end(), group_->description(),
+      " is one of the ranks to exclude; only the remaining ranks call shrink.");
   if (flags == 1) {
     group_->abort("was shrunk, and its pending calls were aborted");
   }
@@ -178,22 +177,16 @@ c10::intrusive_ptr<Backend> ProcessGroupMCCL::shrink(
 
 // ---- the rest
 
-void ProcessGroupMCCL::setTimeout(std::chrono::milliseconds timeout) {
-  options_->timeout = timeout;
-}
+void ProcessGroupMCCL::setTimeout(std::chrono::milliseconds timeout) { options_->timeout = timeout; }
 
-uint64_t ProcessGroupMCCL::getSequenceNumberForGroup() {
-  return launcher_->collectives();
-}
+uint64_t ProcessGroupMCCL::getSequenceNumberForGroup() { return launcher_->collectives(); }
 
 void ProcessGroupMCCL::setGroupUid(const std::string& uid) {
   Backend::setGroupUid(uid);
   name_group(*group_, *this, *options_);
 }
 
-void ProcessGroupMCCL::enableCollectivesTiming() {
-  launcher_->enable_timing();
-}
+void ProcessGroupMCCL::enableCollectivesTiming() { launcher_->enable_timing(); }
 
 void ProcessGroupMCCL::registerOnCompletionHook(std::function<void(std::shared_ptr<WorkInfo>)>&& hook) {
   TORCH_CHECK(onCompletionHook_ == nullptr, group_->description(), " already has a completion hook.");
@@ -201,9 +194,10 @@ void ProcessGroupMCCL::registerOnCompletionHook(std::function<void(std::shared_p
   enableCollectivesTiming();
   group_->set_on_completion([this](const Launched& launched, std::optional<float> milliseconds) {
     const auto now = std::chrono::steady_clock::now();
-    onCompletionHook_(std::make_shared<WorkInfo>(
-        launched.type, launched.seq(), now - launched.age(), now,
-        std::chrono::duration<float, std::milli>(milliseconds.value_or(0))));
+    onCompletionHook_(
+        std::make_shared<WorkInfo>(
+            launched.type, launched.seq(), now - launched.age(), now,
+            std::chrono::duration<float, std::milli>(milliseconds.value_or(0))));
   });
 }
 
@@ -212,9 +206,7 @@ void ProcessGroupMCCL::waitForPendingWorks() {
   group_->drain(options_->timeout);
 }
 
-ErrorType ProcessGroupMCCL::getError() {
-  return group_->error();
-}
+ErrorType ProcessGroupMCCL::getError() { return group_->error(); }
 
 void ProcessGroupMCCL::abort() {
   group_->abort("was aborted by the program");

@@ -40,21 +40,11 @@ class ProcessGroupMCCL : public Backend {
   // Calls shutdown(), but turns its errors into warnings.
   ~ProcessGroupMCCL() override;
 
-  const std::string getBackendName() const override {
-    return "mccl";
-  }
-  c10::intrusive_ptr<Backend::Options> getBackendOptions() override {
-    return options_;
-  }
-  bool supportsCoalescing() const override {
-    return true;
-  }
-  bool supportsSplitting() const override {
-    return true;
-  }
-  bool supportsShrinking() const override {
-    return true;
-  }
+  const std::string getBackendName() const override { return "mccl"; }
+  c10::intrusive_ptr<Backend::Options> getBackendOptions() override { return options_; }
+  bool supportsCoalescing() const override { return true; }
+  bool supportsSplitting() const override { return true; }
+  bool supportsShrinking() const override { return true; }
 
   // ---- collectives.cpp
 

@@ -30,7 +30,9 @@ Attributes:
     is_high_priority_stream (bool): run its communicators on high-priority streams.)");
   options.def(py::init(&ProcessGroupMCCL::Options::create), py::arg("is_high_priority_stream") = false)
       .def_readwrite("is_high_priority_stream", &ProcessGroupMCCL::Options::is_high_priority_stream);
-  const auto copy = [](const ProcessGroupMCCL::Options& self) { return c10::make_intrusive<ProcessGroupMCCL::Options>(self); };
+  const auto copy = [](const ProcessGroupMCCL::Options& self) {
+    return c10::make_intrusive<ProcessGroupMCCL::Options>(self);
+  };
   options.def("__copy__", copy).def("__deepcopy__", [copy](const ProcessGroupMCCL::Options& self, const py::dict&) {
     return copy(self);
   });
@@ -38,7 +40,8 @@ Attributes:
   group
       .def(
           py::init<c10::intrusive_ptr<c10d::Store>, int, int, c10::intrusive_ptr<ProcessGroupMCCL::Options>>(),
-          py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"), py::call_guard<py::gil_scoped_release>())
+          py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"),
+          py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("options", &ProcessGroupMCCL::getBackendOptions)
       .def_property_readonly("uid", &ProcessGroupMCCL::getGroupUid)
       .def(

@@ -15,9 +15,7 @@ class PythonUse {
   ~PythonUse();
   PythonUse(const PythonUse&) = delete;
   PythonUse& operator=(const PythonUse&) = delete;
-  explicit operator bool() const {
-    return held_;
-  }
+  explicit operator bool() const { return held_; }
 
  private:
   bool held_;

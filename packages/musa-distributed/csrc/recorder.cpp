@@ -24,14 +24,13 @@ namespace {
 constexpr const char* kFormat = "2.10"; // of the dumps that torch 2.13 reads and writes
 
 int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 using Record = c10::Dict<c10::IValue, c10::IValue>;
 
-Record new_record() {
-  return Record(c10::AnyType::get(), c10::AnyType::get());
-}
+Record new_record() { return Record(c10::AnyType::get(), c10::AnyType::get()); }
 
 c10::List<c10::IValue> list_of_sizes(const Operands& operands) {
   c10::List<c10::IValue> list(c10::AnyType::get());
@@ -57,8 +56,9 @@ c10::IValue value_or_none(const std::optional<T>& value) {
 } // namespace
 
 Recorder& Recorder::instance() {
-  static Recorder& instance = *new Recorder(static_cast<size_t>(
-      environment_number({"TORCH_FR_BUFFER_SIZE", "TORCH_MCCL_TRACE_BUFFER_SIZE"}, 2000, 0, 1 << 24)));
+  static Recorder& instance = *new Recorder(
+      static_cast<size_t>(
+          environment_number({"TORCH_FR_BUFFER_SIZE", "TORCH_MCCL_TRACE_BUFFER_SIZE"}, 2000, 0, 1 << 24)));
   return instance;
 }
 
@@ -298,8 +298,6 @@ void start_dump(std::shared_ptr<const Recorder::Snapshot> record, int global_ran
   std::thread([record = std::move(record), global_rank, limit] { write_dump(record, global_rank, limit); }).detach();
 }
 
-std::string dump_target(int global_rank) {
-  return DebugInfoWriter::getWriter(global_rank).getWriterTarget();
-}
+std::string dump_target(int global_rank) { return DebugInfoWriter::getWriter(global_rank).getWriterTarget(); }
 
 } // namespace c10d::mccl

@@ -71,9 +71,7 @@ class Recorder {
   }
   // Removes all entries.
   void reset();
-  bool enabled() const {
-    return capacity_ > 0;
-  }
+  bool enabled() const { return capacity_ > 0; }
 
  private:
   struct Entry {
@@ -89,9 +87,7 @@ class Recorder {
     bool retired = false;
   };
   static void update(Entry& entry, const Progress& progress);
-  size_t place(size_t id) const {
-    return (id - first_id_) % capacity_;
-  }
+  size_t place(size_t id) const { return (id - first_id_) % capacity_; }
 
   const size_t capacity_;
   const bool cpp_stacks_;
@@ -115,7 +111,8 @@ struct Recorder::Snapshot {
 
 // Writes a record with torch's DebugInfoWriter to the file that TORCH_FR_DUMP_TEMP_FILE names, without stacks if they
 // cannot be resolved in time. A failure is reported on stderr.
-void write_dump(const std::shared_ptr<const Recorder::Snapshot>& record, int global_rank, std::chrono::milliseconds limit);
+void write_dump(
+    const std::shared_ptr<const Recorder::Snapshot>& record, int global_rank, std::chrono::milliseconds limit);
 // Does the same on another thread, because resolving stacks takes seconds. The end of the interpreter waits for it.
 void start_dump(std::shared_ptr<const Recorder::Snapshot> record, int global_rank, std::chrono::milliseconds limit);
 // Returns the name of the file.

@@ -45,13 +45,9 @@ Bytes new_word() {
   return word;
 }
 
-Bytes to_bytes(const std::string& text) {
-  return {text.begin(), text.end()};
-}
+Bytes to_bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-Bytes to_bytes(const mcclUniqueId& id) {
-  return {id.internal, id.internal + sizeof id.internal};
-}
+Bytes to_bytes(const mcclUniqueId& id) { return {id.internal, id.internal + sizeof id.internal}; }
 
 Bytes operator+(Bytes one, const Bytes& other) {
   one.insert(one.end(), other.begin(), other.end());
@@ -60,7 +56,8 @@ Bytes operator+(Bytes one, const Bytes& other) {
 
 // Returns the value without `prefix`, or nullopt if it does not begin with it.
 std::optional<Bytes> after(const Bytes& prefix, const std::optional<Bytes>& value) {
-  if (!value.has_value() || value->size() < prefix.size() || !std::equal(prefix.begin(), prefix.end(), value->begin())) {
+  if (!value.has_value() || value->size() < prefix.size() ||
+      !std::equal(prefix.begin(), prefix.end(), value->begin())) {
     return std::nullopt;
   }
   return Bytes(value->begin() + static_cast<std::ptrdiff_t>(prefix.size()), value->end());
@@ -72,12 +69,11 @@ std::optional<Bytes> peek(Store& store, const std::string& key) {
 
 [[noreturn]] void fail(const Start& start, const std::string& what) {
   C10_THROW_ERROR(
-      DistBackendError, c10::str(start.description, " could not start a communicator of ", start.ranks(), " ranks: ", what));
+      DistBackendError,
+      c10::str(start.description, " could not start a communicator of ", start.ranks(), " ranks: ", what));
 }
 
-std::string own_rank(const Start& start) {
-  return c10::str("rank ", start.members[start.rank], " on ", own_place());
-}
+std::string own_rank(const Start& start) { return c10::str("rank ", start.members[start.rank], " on ", own_host()); }
 
 // A rendezvous in the store. Each rank writes a new random word; rank 0 answers with that word and the id; the rank
 // confirms the answer. The words let rank 0 and the other ranks ignore keys that an earlier start left in the store.
@@ -86,7 +82,7 @@ class Meeting {
  public:
   Meeting(Store& store, const Start& start) : store_(store), start_(start), word_(new_word()) {
     // Written before the word, so that a rank that reads an answer to this word finds the place of the same start.
-    store_.set(at("place", start_.rank), to_bytes(own_place()));
+    store_.set(at("host", start_.rank), to_bytes(own_host()));
     if (start_.rank != 0) {
       store_.set(at("word", start_.rank), word_);
       return;
@@ -102,9 +98,7 @@ class Meeting {
   }
 
   // One step of the rendezvous; called repeatedly until it returns true.
-  bool is_over() {
-    return start_.rank == 0 ? all_confirmed() : is_released();
-  }
+  bool is_over() { return start_.rank == 0 ? all_confirmed() : is_released(); }
   // Returns the result once is_over() is true. Raises the error that rank 0 reported in place of an id.
   Met result() {
     if (!problem_.empty()) {
@@ -112,7 +106,7 @@ class Meeting {
     }
     Met met{id_, {}};
     for (size_t rank = 0; rank < start_.members.size(); ++rank) {
-      met.places[start_.members[rank]] = store_.get_to_str(at("place", rank));
+      met.hosts[start_.members[rank]] = store_.get_to_str(at("host", rank));
     }
     return met;
   }
@@ -128,12 +122,8 @@ class Meeting {
   }
 
  private:
-  std::string at(const char* what, size_t rank) const {
-    return c10::str(start_.key, "/", what, "/", rank);
-  }
-  Bytes answer() const {
-    return to_bytes(id_) + to_bytes(problem_);
-  }
+  std::string at(const char* what, size_t rank) const { return c10::str(start_.key, "/", what, "/", rank); }
+  Bytes answer() const { return to_bytes(id_) + to_bytes(problem_); }
 
   bool all_confirmed() {
     for (auto one = missing_.begin(); one != missing_.end();) {
@@ -282,12 +272,8 @@ class Connection {
   }
 
  private:
-  std::string ranks() const {
-    return "\nThe ranks:" + describe(met_.places);
-  }
-  std::string key() const {
-    return start_.key + "/failed";
-  }
+  std::string ranks() const { return "\nThe ranks:" + describe(met_.hosts); }
+  std::string key() const { return start_.key + "/failed"; }
 
   void note(const std::string& what) {
     (void)store_.within(kNoteLimit, [key = key(), value = to_bytes(met_.id) + to_bytes(what)](Store& store) {
@@ -353,8 +339,8 @@ Started start_communicator(const Start& start) {
             " does not answer.\nLikely causes: 1. its host is down or disconnected; 2. a firewall drops its packets.\n"
             "Fix: check that this host reaches that address."));
   }
-  const Places places = met->places;
-  return {Connection(start, std::move(*met), store).make(), places};
+  const Hosts hosts = met->hosts;
+  return {Connection(start, std::move(*met), store).make(), hosts};
 }
 
 } // namespace c10d::mccl

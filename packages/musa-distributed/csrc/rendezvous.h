@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "communicator.h"
-#include "places.h"
+#include "hosts.h"
 
 namespace c10d::mccl {
 
@@ -27,14 +27,12 @@ struct Start {
   bool high_priority;
   std::function<void()> check; // called every second, on any thread; may raise an error
 
-  int ranks() const {
-    return static_cast<int>(members.size());
-  }
+  int ranks() const { return static_cast<int>(members.size()); }
 };
 
 struct Met {
   mcclUniqueId id;
-  Places places; // of the group's ranks
+  Hosts hosts; // of the group's ranks
 };
 
 // The first step. Waits in the store until all ranks have arrived, and returns the id that rank 0 created. Keys that
@@ -44,7 +42,7 @@ Met meet(Store& store, const Start& start);
 
 struct Started {
   std::shared_ptr<Communicator> comm;
-  Places places;
+  Hosts hosts;
 };
 
 // Both steps: meet(), then mcclCommInitRank. Raises DistBackendError with the hosts and addresses of the ranks if the

@@ -106,9 +106,7 @@ int64_t numel_of(const std::vector<at::Tensor>& tensors) {
   return total;
 }
 
-at::Tensor as_real(const at::Tensor& tensor) {
-  return tensor.is_complex() ? at::view_as_real(tensor) : tensor;
-}
+at::Tensor as_real(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
 
 at::Tensor memory_to_read(Request& request, const at::Tensor& tensor) {
   if (tensor.is_contiguous()) {

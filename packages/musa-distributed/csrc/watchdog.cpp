@@ -9,8 +9,7 @@
 
 namespace c10d::mccl {
 
-Watchdog::Watchdog(
-    std::string name, std::function<Interval()> poll, std::function<void(std::exception_ptr)> on_error)
+Watchdog::Watchdog(std::string name, std::function<Interval()> poll, std::function<void(std::exception_ptr)> on_error)
     : name_(std::move(name)), poll_(std::move(poll)), on_error_(std::move(on_error)), thread_([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
@@ -68,7 +67,9 @@ HeartbeatMonitor::HeartbeatMonitor(
     std::chrono::milliseconds interval, std::function<void(const std::string& name)> on_stuck)
     : interval_(interval),
       on_stuck_(std::move(on_stuck)),
-      thread_("mccl_heartbeat", [this] { return poll(); }, [](std::exception_ptr error) { std::rethrow_exception(error); }) {}
+      thread_(
+          "mccl_heartbeat", [this] { return poll(); },
+          [](std::exception_ptr error) { std::rethrow_exception(error); }) {}
 
 void HeartbeatMonitor::add(const Watchdog& watchdog, std::chrono::milliseconds limit) {
   const std::lock_guard lock(mutex_);

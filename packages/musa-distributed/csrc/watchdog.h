@@ -33,9 +33,7 @@ class Watchdog {
   // Waits for a running call of `poll`, and prevents further ones. Must not be called from `poll`.
   void stop();
 
-  const std::string& name() const {
-    return name_;
-  }
+  const std::string& name() const { return name_; }
   // The time at which the running call of `poll` started; nullopt while the thread sleeps.
   std::optional<std::chrono::steady_clock::time_point> busy_since() const;
 

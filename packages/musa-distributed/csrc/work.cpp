@@ -4,70 +4,11 @@
 
 #include <c10/musa/MUSADeferredError.h>
 
-#include <iterator>
 #include <thread>
 
 #include "group.h"
 
 namespace c10d::mccl {
-
-void KeptTensors::add(const std::vector<at::Tensor>& tensors) {
-  const std::lock_guard lock(mutex_);
-  tensors_.insert(tensors_.end(), tensors.begin(), tensors.end());
-}
-
-void KeptTensors::take(KeptTensors& other) {
-  const std::scoped_lock lock(mutex_, other.mutex_); // both locks, so that the tensors are always in one of the two
-  tensors_.insert(
-      tensors_.end(), std::make_move_iterator(other.tensors_.begin()), std::make_move_iterator(other.tensors_.end()));
-  other.tensors_.clear();
-}
-
-void KeptTensors::clear() {
-  std::vector<at::Tensor> freed; // freed after the lock is released, because freeing a tensor may take the GIL
-  const std::lock_guard lock(mutex_);
-  freed.swap(tensors_);
-}
-
-bool KeptTensors::empty() const {
-  const std::lock_guard lock(mutex_);
-  return tensors_.empty();
-}
-
-Launched::Launched(bool timing, c10::musa::MUSAStream on)
-    : stream(on), end(std::make_shared<c10::musa::MUSAEvent>(timing ? musaEventDefault : musaEventDisableTiming)) {
-  if (timing) {
-    start.emplace(musaEventDefault);
-  }
-}
-
-bool Launched::started() const {
-  return on_stream.load() && (captured || (start.has_value() && start->query()) || end->query());
-}
-
-bool Launched::finished() const {
-  return on_stream.load() && (captured || end->query());
-}
-
-std::chrono::milliseconds Launched::age() const {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - issued);
-}
-
-std::optional<float> Launched::milliseconds() const {
-  return start.has_value() && !captured && finished() ? std::optional(start->elapsed_time(*end)) : std::nullopt;
-}
-
-void Launched::fail(std::exception_ptr failure) {
-  const std::lock_guard lock(mutex_);
-  if (failure_ == nullptr) {
-    failure_ = std::move(failure);
-  }
-}
-
-std::exception_ptr Launched::failure() const {
-  const std::lock_guard lock(mutex_);
-  return failure_;
-}
 
 WorkMCCL::WorkMCCL(
     std::shared_ptr<Group> group, std::shared_ptr<Launched> launched, std::vector<at::Tensor> outputs,
@@ -88,21 +29,13 @@ WorkMCCL::WorkMCCL(
   future_->markCompleted(c10::IValue(outputs_));
 }
 
-bool WorkMCCL::isCompleted() {
-  return launched_->failure() != nullptr || launched_->finished();
-}
+bool WorkMCCL::isCompleted() { return launched_->failure() != nullptr || launched_->finished(); }
 
-bool WorkMCCL::isSuccess() const {
-  return launched_->failure() == nullptr && launched_->finished();
-}
+bool WorkMCCL::isSuccess() const { return launched_->failure() == nullptr && launched_->finished(); }
 
-std::exception_ptr WorkMCCL::exception() const {
-  return launched_->failure();
-}
+std::exception_ptr WorkMCCL::exception() const { return launched_->failure(); }
 
-std::vector<at::Tensor> WorkMCCL::result() {
-  return outputs_;
-}
+std::vector<at::Tensor> WorkMCCL::result() { return outputs_; }
 
 void WorkMCCL::raise_failure() {
   if (const auto failure = launched_->failure()) {
@@ -147,17 +80,11 @@ bool WorkMCCL::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-void WorkMCCL::abort() {
-  group_->abort("was aborted by abort() of one of its calls");
-}
+void WorkMCCL::abort() { group_->abort("was aborted by abort() of one of its calls"); }
 
-c10::intrusive_ptr<c10::ivalue::Future> WorkMCCL::getFuture() {
-  return future_;
-}
+c10::intrusive_ptr<c10::ivalue::Future> WorkMCCL::getFuture() { return future_; }
 
-c10::intrusive_ptr<c10::ivalue::Future> WorkMCCL::getFutureResult() {
-  return launched_->result;
-}
+c10::intrusive_ptr<c10::ivalue::Future> WorkMCCL::getFutureResult() { return launched_->result; }
 
 float WorkMCCL::getDuration() const {
   const auto duration = launched_->milliseconds();
@@ -168,8 +95,6 @@ float WorkMCCL::getDuration() const {
   return *duration;
 }
 
-uint64_t WorkMCCL::getSequencenumber() const {
-  return launched_->seq();
-}
+uint64_t WorkMCCL::getSequencenumber() const { return launched_->seq(); }
 
 } // namespace c10d::mccl

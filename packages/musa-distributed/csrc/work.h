@@ -1,81 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// An enqueued call: Launched is the state that the group's threads poll, WorkMCCL the handle that the caller gets.
+// WorkMCCL is the handle of an enqueued call that the caller gets.
 #pragma once
 
-#include <ATen/core/ivalue.h>
-#include <c10/musa/MUSAEvent.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "communicator.h"
-#include "operation.h"
-#include "recorder.h"
+#include "launched.h"
 
 namespace c10d::mccl {
 
 class Group;
-
-// Keeps tensors alive while a stream uses them that the allocator has not recorded for them.
-class KeptTensors {
- public:
-  void add(const std::vector<at::Tensor>& tensors);
-  // Moves all tensors of `other` into this one.
-  void take(KeptTensors& other);
-  void clear();
-  bool empty() const;
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<at::Tensor> tensors_;
-};
-
-struct Launched : Progress {
-  Launched(bool timing, c10::musa::MUSAStream stream);
-
-  OpType type = OpType::UNKNOWN;
-  bool p2p = false;
-  std::shared_ptr<const Operations> operations;
-  // One, unless the call is a batch of sends and receives with several peers. All are on one device.
-  std::vector<std::shared_ptr<Communicator>> comms;
-  const c10::musa::MUSAStream stream;
-  std::optional<c10::musa::MUSAEvent> start; // only if timing is enabled
-  const std::shared_ptr<c10::musa::MUSAEvent> end;
-  bool captured = false; // captured into a graph, so the events cannot be queried
-  std::atomic<bool> on_stream{false}; // the events have been recorded
-  std::chrono::steady_clock::time_point issued = std::chrono::steady_clock::now();
-  std::chrono::milliseconds timeout{};
-  std::vector<std::optional<size_t>> records; // in the flight recorder
-  bool start_traced = false;                  // whether the watchdog has written the start to the store
-  KeptTensors kept;
-  c10::intrusive_ptr<c10::ivalue::Future> result; // a WorkResult, as an integer
-
-  // Sequence number: collectives and point-to-point calls are counted separately.
-  uint64_t seq() const {
-    return operations->seq;
-  }
-  c10::Device device() const {
-    return comms.front()->device;
-  }
-  bool started() const override;
-  bool finished() const override;
-  std::chrono::milliseconds age() const;
-  std::optional<float> milliseconds() const;
-
-  // Only the first failure is kept; it is ignored if the call has already finished.
-  void fail(std::exception_ptr failure);
-  std::exception_ptr failure() const;
-
- private:
-  mutable std::mutex mutex_; // guards failure_
-  std::exception_ptr failure_;
-};
 
 class WorkMCCL : public Work {
  public:
@@ -91,9 +29,7 @@ class WorkMCCL : public Work {
   // TORCH_MCCL_BLOCKING_WAIT=1, and then gets the call's failure. Raises DistBackendError.
   bool wait(std::chrono::milliseconds timeout) override;
   void synchronize() override;
-  void blockCurrentStream() override {
-    synchronize();
-  }
+  void blockCurrentStream() override { synchronize(); }
   // Aborts the communicators of the group: all its pending calls fail.
   void abort() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;

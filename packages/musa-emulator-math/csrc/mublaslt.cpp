@@ -3,6 +3,8 @@
 // muBLASLt: matrix products with an epilogue, configured by descriptors.
 #include "mublasLt.h"
 
+#include <ATen/ops/gelu.h>
+
 #include <cstring>
 #include <utility>
 
@@ -284,7 +286,8 @@ mublasStatus_t mublasLtMatmulDescSetAttribute(
   return set(description, attribute, value, bytes);
 }
 mublasStatus_t mublasLtMatmulDescGetAttribute(
-    mublasLtMatmulDesc_t description, mublasLtMatmulDescAttributes_t attribute, void* value, size_t bytes, size_t* written) {
+    mublasLtMatmulDesc_t description, mublasLtMatmulDescAttributes_t attribute, void* value, size_t bytes,
+    size_t* written) {
   return get(description, attribute, value, bytes, written);
 }
 mublasStatus_t mublasLtMatrixLayoutSetAttribute(
@@ -292,11 +295,13 @@ mublasStatus_t mublasLtMatrixLayoutSetAttribute(
   return set(layout, attribute, value, bytes);
 }
 mublasStatus_t mublasLtMatrixLayoutGetAttribute(
-    mublasLtMatrixLayout_t layout, mublasLtMatrixLayoutAttribute_t attribute, void* value, size_t bytes, size_t* written) {
+    mublasLtMatrixLayout_t layout, mublasLtMatrixLayoutAttribute_t attribute, void* value, size_t bytes,
+    size_t* written) {
   return get(layout, attribute, value, bytes, written);
 }
 mublasStatus_t mublasLtMatmulPreferenceSetAttribute(
-    mublasLtMatmulPreference_t preference, mublasLtMatmulPreferenceAttributes_t attribute, const void* value, size_t bytes) {
+    mublasLtMatmulPreference_t preference, mublasLtMatmulPreferenceAttributes_t attribute, const void* value,
+    size_t bytes) {
   return set(preference, attribute, value, bytes);
 }
 
@@ -329,8 +334,8 @@ mublasStatus_t mublasLtMatmulAlgoGetHeuristic(
 mublasStatus_t mublasLtMatmul(
     mublasLtHandle_t handle, mublasLtMatmulDesc_t description, const void* alpha, const void* a,
     mublasLtMatrixLayout_t layout_a, const void* b, mublasLtMatrixLayout_t layout_b, const void* beta, const void* c,
-    mublasLtMatrixLayout_t layout_c, void* d, mublasLtMatrixLayout_t layout_d, const mublasLtMatmulAlgo_t*, void*, size_t,
-    musaStream_t stream) {
+    mublasLtMatrixLayout_t layout_c, void* d, mublasLtMatrixLayout_t layout_d, const mublasLtMatmulAlgo_t*, void*,
+    size_t, musaStream_t stream) {
   return framed<"mublasLtMatmul">([&] {
     if (!alive(handle)) {
       return MUBLAS_STATUS_INVALID_HANDLE;

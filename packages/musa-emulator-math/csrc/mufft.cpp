@@ -3,7 +3,11 @@
 // muFFT on torch's transforms, with strided views of device memory.
 #include "mufft.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/_fft_c2c.h>
+#include <ATen/ops/_fft_c2r.h>
+#include <ATen/ops/_fft_r2c.h>
+#include <ATen/ops/from_blob.h>
 
 #include <map>
 #include <memory>
@@ -276,13 +280,12 @@ mufftResult_t mufftGetSize(mufftHandle handle, size_t* bytes) {
 mufftResult_t mufftMakePlanMany(
     mufftHandle plan, int rank, int* n, int* inembed, int istride, int idist, int* onembed, int ostride, int odist,
     mufftType_t type, int batch, size_t* bytes) {
-  return call<"mufftMakePlanMany">([&] {
-    return make<int>(plan, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch, bytes);
-  });
+  return call<"mufftMakePlanMany">(
+      [&] { return make<int>(plan, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch, bytes); });
 }
 mufftResult_t mufftMakePlanMany64(
-    mufftHandle plan, int rank, long long* n, long long* inembed, long long istride, long long idist, long long* onembed,
-    long long ostride, long long odist, mufftType_t type, long long batch, size_t* bytes) {
+    mufftHandle plan, int rank, long long* n, long long* inembed, long long istride, long long idist,
+    long long* onembed, long long ostride, long long odist, mufftType_t type, long long batch, size_t* bytes) {
   return call<"mufftMakePlanMany64">([&] {
     return make<long long>(plan, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch, bytes);
   });
@@ -342,12 +345,12 @@ mufftResult_t mufftXtExec(mufftHandle plan, void* in, void* out, int direction) 
       [&] { return execute("mufftXtExec", plan, in, out, direction, std::nullopt, std::nullopt); });
 }
 
-#define EXECUTE(name, In, Out, in_type, out_type)                                            \
-  mufftResult_t name(mufftHandle plan, In* in, Out* out) {                                   \
+#define EXECUTE(name, In, Out, in_type, out_type) \
+  mufftResult_t name(mufftHandle plan, In* in, Out* out) { \
     return call<#name>([&] { return execute(#name, plan, in, out, MUFFT_FORWARD, in_type, out_type); }); \
   }
-#define EXECUTE_EITHER_WAY(name, Type, type)                                                 \
-  mufftResult_t name(mufftHandle plan, Type* in, Type* out, int direction) {                 \
+#define EXECUTE_EITHER_WAY(name, Type, type) \
+  mufftResult_t name(mufftHandle plan, Type* in, Type* out, int direction) { \
     return call<#name>([&] { return execute(#name, plan, in, out, direction, type, type); }); \
   }
 EXECUTE_EITHER_WAY(mufftExecC2C, mufftComplex, at::kComplexFloat)

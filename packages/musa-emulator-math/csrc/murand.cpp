@@ -111,7 +111,8 @@ murandStatus_t generate_points(murandGenerator_t generator, T* output, size_t co
           const Points sequence(dimensions);
           for (unsigned dimension = 0; dimension < dimensions; ++dimension) {
             T* const row = output + dimension * points;
-            sequence.walk(dimension, from, points, [&](size_t i, uint64_t coordinate) { row[i] = convert(coordinate); });
+            sequence.walk(
+                dimension, from, points, [&](size_t i, uint64_t coordinate) { row[i] = convert(coordinate); });
           }
         });
     if (status == musaSuccess) {
@@ -159,7 +160,8 @@ murandStatus_t generate(murandGenerator_t generator, const void* output, size_t 
 // 1958).
 template <musa_emulator::ApiName Name, class T, class Uniform, class Finish>
 murandStatus_t normal(
-    murandGenerator_t generator, T* output, size_t count, size_t words, T mean, T stddev, Uniform uniform, Finish finish) {
+    murandGenerator_t generator, T* output, size_t count, size_t words, T mean, T stddev, Uniform uniform,
+    Finish finish) {
   if (count % 2 != 0) {
     return alive(generator) ? MURAND_STATUS_LENGTH_NOT_MULTIPLE : MURAND_STATUS_NOT_INITIALIZED;
   }
@@ -176,12 +178,8 @@ murandStatus_t normal(
   });
 }
 
-float uniform_of(Sequence& sequence) {
-  return sequence.uniform();
-}
-double uniform_double_of(Sequence& sequence) {
-  return sequence.uniform_double();
-}
+float uniform_of(Sequence& sequence) { return sequence.uniform(); }
+double uniform_double_of(Sequence& sequence) { return sequence.uniform_double(); }
 
 } // namespace
 
@@ -197,7 +195,8 @@ murandStatus_t murandCreateGenerator(murandGenerator_t* generator, murandRngType
   if (generator == nullptr) {
     return MURAND_STATUS_OUT_OF_RANGE;
   }
-  const bool quasi = type == MURAND_RNG_QUASI_DEFAULT || type == MURAND_RNG_QUASI_SOBOL32 || type == MURAND_RNG_QUASI_SOBOL64;
+  const bool quasi =
+      type == MURAND_RNG_QUASI_DEFAULT || type == MURAND_RNG_QUASI_SOBOL32 || type == MURAND_RNG_QUASI_SOBOL64;
   if (type < MURAND_RNG_PSEUDO_DEFAULT || (type >= MURAND_RNG_QUASI_DEFAULT && !quasi)) {
     return MURAND_STATUS_TYPE_ERROR;
   }
@@ -210,7 +209,7 @@ murandStatus_t murandCreateGenerator(murandGenerator_t* generator, murandRngType
     }
     return status;
   });
-  return error == musaSuccess ? MURAND_STATUS_SUCCESS
+  return error == musaSuccess              ? MURAND_STATUS_SUCCESS
       : error == musaErrorMemoryAllocation ? MURAND_STATUS_ALLOCATION_FAILED
                                            : MURAND_STATUS_INITIALIZATION_FAILED;
 }

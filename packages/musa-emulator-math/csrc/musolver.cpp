@@ -4,6 +4,12 @@
 #include "musolver.h"
 
 #include <c10/util/Exception.h>
+#include <ATen/ops/geqrf.h>
+#include <ATen/ops/linalg_householder_product.h>
+#include <ATen/ops/linalg_lu_factor_ex.h>
+#include <ATen/ops/linalg_lu_solve.h>
+#include <ATen/ops/linalg_svd.h>
+#include <ATen/ops/linalg_svdvals.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -110,9 +116,7 @@ mublasStatus_t geqrf(mublasHandle_t handle, int m, int n, T* a, int lda, T* tau)
   });
 }
 
-bool reflectors_fit(int m, int n, int k) {
-  return k >= 0 && n >= k && m >= n;
-}
+bool reflectors_fit(int m, int n, int k) { return k >= 0 && n >= k && m >= n; }
 
 template <ApiName Name, class T>
 mublasStatus_t orgqr(mublasHandle_t handle, int m, int n, int k, T* a, int lda, const T* tau) {
@@ -133,22 +137,18 @@ mublasStatus_t orgqr(mublasHandle_t handle, int m, int n, int k, T* a, int lda, 
   });
 }
 
-bool known(mublasSvect_t vectors) {
-  return vectors >= MUBLAS_SVECT_ALL && vectors <= MUBLAS_SVECT_NONE;
-}
+bool known(mublasSvect_t vectors) { return vectors >= MUBLAS_SVECT_ALL && vectors <= MUBLAS_SVECT_NONE; }
 bool known(mublasSvect_t left, mublasSvect_t right, mublasWorkmode_t mode) {
   return known(left) && known(right) && (left != MUBLAS_SVECT_OVERWRITE || right != MUBLAS_SVECT_OVERWRITE) &&
       (mode == MUBLAS_OUTOFPLACE || mode == MUBLAS_INPLACE);
 }
 // Whether the vectors are written to a separate array.
-bool apart(mublasSvect_t vectors) {
-  return vectors == MUBLAS_SVECT_ALL || vectors == MUBLAS_SVECT_SINGULAR;
-}
+bool apart(mublasSvect_t vectors) { return vectors == MUBLAS_SVECT_ALL || vectors == MUBLAS_SVECT_SINGULAR; }
 
 template <ApiName Name, class T, class Real>
 mublasStatus_t gesvd(
-    mublasHandle_t handle, mublasSvect_t left, mublasSvect_t right, int m, int n, T* a, int lda, Real* s, T* u, int ldu, T* v,
-    int ldv, T* e, mublasWorkmode_t mode, int* info) {
+    mublasHandle_t handle, mublasSvect_t left, mublasSvect_t right, int m, int n, T* a, int lda, Real* s, T* u, int ldu,
+    T* v, int ldv, T* e, mublasWorkmode_t mode, int* info) {
   return call<Name>(handle, [&] {
     const int count = std::min(m, n);
     if (!known(left, right, mode)) {
@@ -159,7 +159,8 @@ mublasStatus_t gesvd(
       return MUBLAS_STATUS_INVALID_SIZE;
     }
     if (info == nullptr ||
-        (count > 0 && (a == nullptr || s == nullptr || (apart(left) && u == nullptr) || (apart(right) && v == nullptr)))) {
+        (count > 0 &&
+         (a == nullptr || s == nullptr || (apart(left) && u == nullptr) || (apart(right) && v == nullptr)))) {
       return MUBLAS_STATUS_INVALID_POINTER;
     }
     return enqueue(handle, Name.text, [=] {
@@ -176,7 +177,8 @@ mublasStatus_t gesvd(
           const auto [of_u, of_s, of_v] =
               at::linalg_svd(of_a, /*full_matrices=*/left == MUBLAS_SVECT_ALL || right == MUBLAS_SVECT_ALL);
           values.copy_(of_s);
-          const auto store = [&, k = count](mublasSvect_t vectors, at::Tensor computed, T* apart_data, int ld, int dim) {
+          const auto store = [&, k = count](
+                                 mublasSvect_t vectors, at::Tensor computed, T* apart_data, int ld, int dim) {
             if (vectors == MUBLAS_SVECT_NONE) {
               return;
             }
@@ -202,42 +204,42 @@ mublasStatus_t gesvd(
 
 } // namespace
 
-#define FUNCTIONS(L, T, REAL, Q)                                                                                          \
-  mublasStatus_t musolver##L##getrf_bufferSize(int m, int n, bool, int* size) {                                           \
-    return buffer_size<"musolver" #L "getrf_bufferSize">(true, m >= 0 && n >= 0, size);                                   \
-  }                                                                                                                       \
-  mublasStatus_t musolver##L##getrf(mublasHandle_t h, int m, int n, T* a, int lda, int* ipiv, int* info, void*) {         \
-    return getrf<"musolver" #L "getrf">(h, m, n, a, lda, ipiv, info);                                                     \
-  }                                                                                                                       \
-  mublasStatus_t musolver##L##getrs_bufferSize(mublasOperation_t op, int n, int columns, int* size) {                     \
-    return buffer_size<"musolver" #L "getrs_bufferSize">(blas::known(op), n >= 0 && columns >= 0, size);                  \
-  }                                                                                                                       \
-  mublasStatus_t musolver##L##getrs(                                                                                      \
-      mublasHandle_t h, mublasOperation_t op, int n, int columns, const T* a, int lda, const int* ipiv, T* b, int ldb,    \
-      void*) {                                                                                                            \
-    return getrs<"musolver" #L "getrs">(h, op, n, columns, a, lda, ipiv, b, ldb);                                         \
-  }                                                                                                                       \
-  mublasStatus_t musolver##L##geqrf_bufferSize(int m, int n, int* size) {                                                 \
-    return buffer_size<"musolver" #L "geqrf_bufferSize">(true, m >= 0 && n >= 0, size);                                   \
-  }                                                                                                                       \
-  mublasStatus_t musolver##L##geqrf(mublasHandle_t h, int m, int n, T* a, int lda, T* tau, void*) {                       \
-    return geqrf<"musolver" #L "geqrf">(h, m, n, a, lda, tau);                                                            \
-  }                                                                                                                       \
-  mublasStatus_t musolver##L##Q##_bufferSize(int m, int n, int k, int* size) {                                            \
-    return buffer_size<"musolver" #L #Q "_bufferSize">(true, reflectors_fit(m, n, k), size);                              \
-  }                                                                                                                       \
-  mublasStatus_t musolver##L##Q(mublasHandle_t h, int m, int n, int k, T* a, int lda, const T* tau, void*) {              \
-    return orgqr<"musolver" #L #Q>(h, m, n, k, a, lda, tau);                                                              \
-  }                                                                                                                       \
-  mublasStatus_t musolver##L##gesvd_bufferSize(                                                                           \
-      mublasSvect_t left, mublasSvect_t right, int m, int n, int batch, mublasWorkmode_t mode, int* size) {               \
-    return buffer_size<"musolver" #L "gesvd_bufferSize">(                                                                 \
-        known(left, right, mode), m >= 0 && n >= 0 && batch >= 0, size);                                                  \
-  }                                                                                                                       \
-  mublasStatus_t musolver##L##gesvd(                                                                                      \
-      mublasHandle_t h, mublasSvect_t left, mublasSvect_t right, int m, int n, T* a, int lda, REAL* s, T* u, int ldu,     \
-      T* v, int ldv, T* e, mublasWorkmode_t mode, int* info, void*) {                                                     \
-    return gesvd<"musolver" #L "gesvd">(h, left, right, m, n, a, lda, s, u, ldu, v, ldv, e, mode, info);                  \
+#define FUNCTIONS(L, T, REAL, Q) \
+  mublasStatus_t musolver##L##getrf_bufferSize(int m, int n, bool, int* size) { \
+    return buffer_size<"musolver" #L "getrf_bufferSize">(true, m >= 0 && n >= 0, size); \
+  } \
+  mublasStatus_t musolver##L##getrf(mublasHandle_t h, int m, int n, T* a, int lda, int* ipiv, int* info, void*) { \
+    return getrf<"musolver" #L "getrf">(h, m, n, a, lda, ipiv, info); \
+  } \
+  mublasStatus_t musolver##L##getrs_bufferSize(mublasOperation_t op, int n, int columns, int* size) { \
+    return buffer_size<"musolver" #L "getrs_bufferSize">(blas::known(op), n >= 0 && columns >= 0, size); \
+  } \
+  mublasStatus_t musolver##L##getrs( \
+      mublasHandle_t h, mublasOperation_t op, int n, int columns, const T* a, int lda, const int* ipiv, T* b, int ldb, \
+      void*) { \
+    return getrs<"musolver" #L "getrs">(h, op, n, columns, a, lda, ipiv, b, ldb); \
+  } \
+  mublasStatus_t musolver##L##geqrf_bufferSize(int m, int n, int* size) { \
+    return buffer_size<"musolver" #L "geqrf_bufferSize">(true, m >= 0 && n >= 0, size); \
+  } \
+  mublasStatus_t musolver##L##geqrf(mublasHandle_t h, int m, int n, T* a, int lda, T* tau, void*) { \
+    return geqrf<"musolver" #L "geqrf">(h, m, n, a, lda, tau); \
+  } \
+  mublasStatus_t musolver##L##Q##_bufferSize(int m, int n, int k, int* size) { \
+    return buffer_size<"musolver" #L#Q "_bufferSize">(true, reflectors_fit(m, n, k), size); \
+  } \
+  mublasStatus_t musolver##L##Q(mublasHandle_t h, int m, int n, int k, T* a, int lda, const T* tau, void*) { \
+    return orgqr<"musolver" #L#Q>(h, m, n, k, a, lda, tau); \
+  } \
+  mublasStatus_t musolver##L##gesvd_bufferSize( \
+      mublasSvect_t left, mublasSvect_t right, int m, int n, int batch, mublasWorkmode_t mode, int* size) { \
+    return buffer_size<"musolver" #L "gesvd_bufferSize">( \
+        known(left, right, mode), m >= 0 && n >= 0 && batch >= 0, size); \
+  } \
+  mublasStatus_t musolver##L##gesvd( \
+      mublasHandle_t h, mublasSvect_t left, mublasSvect_t right, int m, int n, T* a, int lda, REAL* s, T* u, int ldu, \
+      T* v, int ldv, T* e, mublasWorkmode_t mode, int* info, void*) { \
+    return gesvd<"musolver" #L "gesvd">(h, left, right, m, n, a, lda, s, u, ldu, v, ldv, e, mode, info); \
   }
 FUNCTIONS(S, float, float, orgqr)
 FUNCTIONS(D, double, double, orgqr)

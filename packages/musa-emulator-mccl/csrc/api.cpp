@@ -72,11 +72,13 @@ std::shared_ptr<Communicator> communicator_of(mcclComm_t handle, const char* cal
 bool reachable(const void* memory, size_t bytes, int device) {
   const PointerInfo info = classify(memory);
   const auto address = reinterpret_cast<uintptr_t>(memory);
-  const bool known = info.type != musaMemoryTypeUnregistered && (info.type != musaMemoryTypeDevice || info.device == device);
+  const bool known =
+      info.type != musaMemoryTypeUnregistered && (info.type != musaMemoryTypeDevice || info.device == device);
   return known && address - info.base + bytes <= info.bytes;
 }
 
-mcclResult_t check_buffer(const Communicator& comm, const char* call, const char* which, const void* memory, size_t bytes) {
+mcclResult_t check_buffer(
+    const Communicator& comm, const char* call, const char* which, const void* memory, size_t bytes) {
   if (reachable(memory, bytes, comm.device)) {
     return mcclSuccess;
   }
@@ -326,7 +328,8 @@ MCCL_PUBLIC mcclResult_t mcclRedOpCreatePreMulSum(
     }
     PreMultiplier multiplier{datatype};
     if (residence == mcclScalarDevice) {
-      if (const auto bad = check_buffer(*alive, "mcclRedOpCreatePreMulSum", "the scalar", scalar, bytes); bad != mcclSuccess) {
+      if (const auto bad = check_buffer(*alive, "mcclRedOpCreatePreMulSum", "the scalar", scalar, bytes);
+          bad != mcclSuccess) {
         return bad;
       }
       multiplier.on_device = scalar;
@@ -369,8 +372,8 @@ MCCL_PUBLIC mcclResult_t mcclBroadcast(
       [&] { return issue({{Kind::Broadcast, datatype, mcclSum, root, count}, sendbuff, recvbuff}, comm, stream); });
 }
 
-MCCL_PUBLIC mcclResult_t mcclBcast(
-    void* buff, size_t count, mcclDataType_t datatype, int root, mcclComm_t comm, musaStream_t stream) {
+MCCL_PUBLIC mcclResult_t
+mcclBcast(void* buff, size_t count, mcclDataType_t datatype, int root, mcclComm_t comm, musaStream_t stream) {
   return mcclBroadcast(buff, buff, count, datatype, root, comm, stream);
 }
 
@@ -388,14 +391,14 @@ MCCL_PUBLIC mcclResult_t mcclReduceScatter(
       [&] { return issue({{Kind::ReduceScatter, datatype, op, 0, recvcount}, sendbuff, recvbuff}, comm, stream); });
 }
 
-MCCL_PUBLIC mcclResult_t mcclSend(
-    const void* sendbuff, size_t count, mcclDataType_t datatype, int peer, mcclComm_t comm, musaStream_t stream) {
+MCCL_PUBLIC mcclResult_t
+mcclSend(const void* sendbuff, size_t count, mcclDataType_t datatype, int peer, mcclComm_t comm, musaStream_t stream) {
   return entry<"mcclSend">(
       [&] { return issue({{Kind::Send, datatype, mcclSum, peer, count}, sendbuff, nullptr}, comm, stream); });
 }
 
-MCCL_PUBLIC mcclResult_t mcclRecv(
-    void* recvbuff, size_t count, mcclDataType_t datatype, int peer, mcclComm_t comm, musaStream_t stream) {
+MCCL_PUBLIC mcclResult_t
+mcclRecv(void* recvbuff, size_t count, mcclDataType_t datatype, int peer, mcclComm_t comm, musaStream_t stream) {
   return entry<"mcclRecv">(
       [&] { return issue({{Kind::Recv, datatype, mcclSum, peer, count}, nullptr, recvbuff}, comm, stream); });
 }

@@ -22,13 +22,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kTimeToWrite{200};
 
-std::vector<uint8_t> to_bytes(const std::string& text) {
-  return {text.begin(), text.end()};
-}
+std::vector<uint8_t> to_bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-std::string to_text(const std::vector<uint8_t>& bytes) {
-  return {bytes.begin(), bytes.end()};
-}
+std::string to_text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
 // The properties that a rank publishes. Every rank reads those of all ranks and so comes to the same conclusion.
 struct Introduction {
@@ -40,7 +36,7 @@ struct Introduction {
 
   static Introduction own(int ranks, const Device& device) {
     const Interface interface = own_interface();
-    return {std::to_string(ranks), host_identity(), host_name(), interface.name, interface.address,
+    return {std::to_string(ranks),           host_identity(),         host_name(), interface.name, interface.address,
             std::to_string(device.physical), std::to_string(getpid())};
   }
 
@@ -55,12 +51,9 @@ struct Introduction {
   }
 
   std::string text() const {
-    return ranks + '\n' + host + '\n' + name + '\n' + interface + '\n' + address + '\n' + device + '\n' +
-        process;
+    return ranks + '\n' + host + '\n' + name + '\n' + interface + '\n' + address + '\n' + device + '\n' + process;
   }
-  std::string where() const {
-    return "host '" + name + "' (" + interface + ' ' + address + ')';
-  }
+  std::string where() const { return "host '" + name + "' (" + interface + ' ' + address + ')'; }
 };
 
 struct Ranks {
@@ -85,7 +78,8 @@ Ranks introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
     if (!fresh) {
       throw std::invalid_argument(
           "ranks " + std::to_string(taken->second) + " and " + std::to_string(other) + " are on one device of " +
-          its.where() + ". Each rank needs its own device. Fix: call musaSetDevice before mcclCommInitRank; "
+          its.where() +
+          ". Each rank needs its own device. Fix: call musaSetDevice before mcclCommInitRank; "
           "MUSA_EMULATOR_DEVICES sets the number of devices");
     }
     hosts.insert(its.host);
@@ -109,7 +103,11 @@ Ranks introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
 } // namespace
 
 Communicator::Communicator(const mcclUniqueId& id, int count, int own, const Device& on)
-    : ranks(count), rank(own), device(on.ordinal), sent_(static_cast<size_t>(count)), received_(static_cast<size_t>(count)) {
+    : ranks(count),
+      rank(own),
+      device(on.ordinal),
+      sent_(static_cast<size_t>(count)),
+      received_(static_cast<size_t>(count)) {
   Meeting meeting(id);
   if (ranks > 1) {
     const auto store = c10::make_intrusive<c10d::PrefixStore>("mccl", meeting.store());

@@ -29,11 +29,11 @@ bool parse(const std::string& text, Number* number) {
 
 // Whether a name is that of a collective, or empty.
 bool is_call(const std::string& name) {
-  constexpr Kind kKinds[] = {
-      Kind::AllReduce, Kind::Reduce, Kind::Broadcast, Kind::AllGather, Kind::ReduceScatter, Kind::Send, Kind::Recv};
+  constexpr Kind kKinds[] = {Kind::AllReduce,     Kind::Reduce, Kind::Broadcast, Kind::AllGather,
+                             Kind::ReduceScatter, Kind::Send,   Kind::Recv};
   return name.empty() || std::any_of(std::begin(kKinds), std::end(kKinds), [&](Kind kind) {
-    return name == Signature{kind, mcclInt8}.call();
-  });
+           return name == Signature{kind, mcclInt8}.call();
+         });
 }
 
 struct Rules {
@@ -91,9 +91,7 @@ Rules& all() {
 
 } // namespace
 
-const std::string& problem_of_faults() {
-  return all().problem;
-}
+const std::string& problem_of_faults() { return all().problem; }
 
 Fault next_fault(Kind kind) {
   Rules& r = all();

@@ -108,22 +108,16 @@ int rank_of(const Interface& interface) {
 
 } // namespace
 
-std::string host_identity() {
-  return boot_id() + '/' + inode_of("/proc/self/ns/net") + '/' + host_name();
-}
+std::string host_identity() { return boot_id() + '/' + inode_of("/proc/self/ns/net") + '/' + host_name(); }
 
-std::string pid_space() {
-  return boot_id() + '/' + inode_of("/proc/self/ns/pid");
-}
+std::string pid_space() { return boot_id() + '/' + inode_of("/proc/self/ns/pid"); }
 
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address == "::1";
-}
+bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
 std::optional<std::string> loopback_address() {
   for (const Interface& interface : interfaces()) {
@@ -136,8 +130,9 @@ std::optional<std::string> loopback_address() {
 
 Interface own_interface() {
   std::vector<Interface> all = interfaces();
-  std::stable_sort(
-      all.begin(), all.end(), [](const Interface& one, const Interface& other) { return rank_of(one) < rank_of(other); });
+  std::stable_sort(all.begin(), all.end(), [](const Interface& one, const Interface& other) {
+    return rank_of(one) < rank_of(other);
+  });
   const char* const variable = std::getenv("MCCL_SOCKET_IFNAME");
   if (variable == nullptr || *variable == '\0') {
     if (all.empty()) {

@@ -94,8 +94,8 @@ std::string Ledger::create(int ranks) {
   if (!create_page(ranks) || fstat(descriptor_, &page) != 0) {
     return "";
   }
-  return host_identity() + '\n' + pid_space() + '\n' + std::to_string(getpid()) + ' ' + std::to_string(descriptor_) + ' ' +
-      std::to_string(page.st_ino);
+  return host_identity() + '\n' + pid_space() + '\n' + std::to_string(getpid()) + ' ' + std::to_string(descriptor_) +
+      ' ' + std::to_string(page.st_ino);
 }
 
 std::optional<std::string> Ledger::open(const std::string& where, int ranks) {
@@ -119,11 +119,13 @@ std::optional<std::string> Ledger::open(const std::string& where, int ranks) {
   if (found.number < 0 || own.number < 0 || fstat(found.number, &theirs) != 0 || fstat(own.number, &ours) != 0) {
     return path + " of rank 0 cannot be opened";
   }
-  if (theirs.st_dev != ours.st_dev || theirs.st_ino != inode || link_of(reopened) != std::string("/memfd:") + kName + " (deleted)") {
+  if (theirs.st_dev != ours.st_dev || theirs.st_ino != inode ||
+      link_of(reopened) != std::string("/memfd:") + kName + " (deleted)") {
     return path + " of rank 0 is not the page of a ledger";
   }
   if (theirs.st_size != static_cast<off_t>(bytes(ranks))) {
-    return path + " of rank 0 has " + std::to_string(theirs.st_size) + " bytes, and " + std::to_string(bytes(ranks)) + " are needed";
+    return path + " of rank 0 has " + std::to_string(theirs.st_size) + " bytes, and " + std::to_string(bytes(ranks)) +
+        " are needed";
   }
   const Descriptor writable(::open(reopened.c_str(), O_RDWR | O_CLOEXEC));
   if (writable.number < 0 || !map(writable.number, ranks)) {

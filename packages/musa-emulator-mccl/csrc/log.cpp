@@ -22,7 +22,11 @@ Level level() {
   static const Level chosen = [] {
     // NCCL's levels, which it compares without regard to case.
     constexpr std::pair<const char*, Level> kLevels[] = {
-        {"NONE", Level::None}, {"VERSION", Level::Warn}, {"WARN", Level::Warn}, {"INFO", Level::Info}, {"TRACE", Level::Info}};
+        {"NONE", Level::None},
+        {"VERSION", Level::Warn},
+        {"WARN", Level::Warn},
+        {"INFO", Level::Info},
+        {"TRACE", Level::Info}};
     const char* value = std::getenv("MCCL_DEBUG");
     if (value == nullptr || *value == '\0') {
       return Level::Warn;
@@ -32,8 +36,9 @@ Level level() {
         return level;
       }
     }
-    say("WARN", std::string("MCCL_DEBUG='") + value +
-        "' is invalid; expected NONE, VERSION, WARN, INFO or TRACE, and WARN is used.\nFix: correct it, or unset MCCL_DEBUG");
+    say("WARN",
+        std::string("MCCL_DEBUG='") + value +
+            "' is invalid; expected NONE, VERSION, WARN, INFO or TRACE, and WARN is used.\nFix: correct it, or unset MCCL_DEBUG");
     return Level::Warn;
   }();
   return chosen;
@@ -41,9 +46,7 @@ Level level() {
 
 } // namespace
 
-bool logs_calls() {
-  return level() == Level::Info;
-}
+bool logs_calls() { return level() == Level::Info; }
 
 void info(const std::string& text) {
   if (logs_calls()) {

@@ -64,9 +64,7 @@ std::string in_hex(uint64_t number) {
   return text;
 }
 
-std::string key_of(const Content& content) {
-  return in_hex(content.nonce);
-}
+std::string key_of(const Content& content) { return in_hex(content.nonce); }
 
 c10::intrusive_ptr<c10d::TCPStore> open_store(const Content& content, std::optional<int> listening = std::nullopt) {
   c10d::TCPStoreOptions options;
@@ -119,8 +117,9 @@ void make_id(mcclUniqueId* id) {
   std::snprintf(content.host_name, sizeof content.host_name, "%s", host_name().c_str());
   const int listening = bind_to(own.address, &content.port);
   auto store = open_store(content, listening);
-  info("mcclGetUniqueId: host '" + host_name() + "', interface " + own.name + ", address " + own.address + " port " +
-       std::to_string(content.port));
+  info(
+      "mcclGetUniqueId: host '" + host_name() + "', interface " + own.name + ", address " + own.address + " port " +
+      std::to_string(content.port));
   const std::lock_guard lock(started().mutex);
   started().stores[key_of(content)] = std::move(store);
   std::memset(id->internal, 0, sizeof id->internal);

@@ -20,10 +20,9 @@ namespace {
 
 // Runs torch without modes: the thread may be the caller's, whose modes must not affect the device's work.
 class PlainTorch {
-  const c10::impl::ExcludeDispatchKeyGuard exclude_{
-      c10::DispatchKeySet(c10::DispatchKeySet::FULL)
-          .remove(c10::DispatchKey::Dense)
-          .remove(c10::DispatchKey::BackendSelect)};
+  const c10::impl::ExcludeDispatchKeyGuard exclude_{c10::DispatchKeySet(c10::DispatchKeySet::FULL)
+                                                        .remove(c10::DispatchKey::Dense)
+                                                        .remove(c10::DispatchKey::BackendSelect)};
   const c10::AutoGradMode no_grad_{false};
 };
 
@@ -151,15 +150,16 @@ class Transfers final : public Launch {
           continue;
         }
         const uint64_t number = sends ? comm_->next_sent_to(peer) : comm_->next_received_from(peer);
-        const auto differs = comm_->ledger().transfer(
-            sends ? comm_->rank : peer, sends ? peer : comm_->rank, sends, number, shown);
+        const auto differs =
+            comm_->ledger().transfer(sends ? comm_->rank : peer, sends ? peer : comm_->rank, sends, number, shown);
         if (differs.has_value()) {
           objection = differs;
           continue; // the other transfers of the group may still match
         }
         const at::Tensor values = bytes_of(transfer.memory, transfer.signature.count, shown.datatype);
         const int tag = static_cast<int>(number % Transport::kTags);
-        works.push_back(sends ? comm_->transport()->send(values, peer, tag) : comm_->transport()->recv(values, peer, tag));
+        works.push_back(
+            sends ? comm_->transport()->send(values, peer, tag) : comm_->transport()->recv(values, peer, tag));
       }
       to_itself();
       for (const auto& work : works) {

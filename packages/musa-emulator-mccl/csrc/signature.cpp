@@ -12,8 +12,18 @@ struct Type {
   size_t size;
 };
 constexpr std::array<Type, 12> types{{
-    {"int8", 1}, {"uint8", 1}, {"int32", 4}, {"uint32", 4}, {"int64", 8}, {"uint64", 8},
-    {"float16", 2}, {"float32", 4}, {"float64", 8}, {"bfloat16", 2}, {"float8_e4m3", 1}, {"float8_e5m2", 1},
+    {"int8", 1},
+    {"uint8", 1},
+    {"int32", 4},
+    {"uint32", 4},
+    {"int64", 8},
+    {"uint64", 8},
+    {"float16", 2},
+    {"float32", 4},
+    {"float64", 8},
+    {"bfloat16", 2},
+    {"float8_e4m3", 1},
+    {"float8_e5m2", 1},
 }};
 
 const Type* find(mcclDataType_t datatype) {

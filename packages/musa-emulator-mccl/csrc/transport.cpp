@@ -20,9 +20,7 @@ constexpr std::chrono::hours kForever{24 * 365}; // waits end with abort(), as o
 
 using Listener = std::shared_ptr<gloo::transport::Device>;
 
-Listener listen_on(const std::string& address) {
-  return c10d::ProcessGroupGloo::createDeviceForHostname(address);
-}
+Listener listen_on(const std::string& address) { return c10d::ProcessGroupGloo::createDeviceForHostname(address); }
 
 // One listening socket and one thread for all communicators of the process between hosts, and one for those within this
 // host.
@@ -150,9 +148,7 @@ c10::intrusive_ptr<c10d::Work> Transport::recv(const at::Tensor& values, int pee
   return group_->recv(tensors, peer, tag);
 }
 
-void Transport::barrier() {
-  group_->finish(group_->barrier());
-}
+void Transport::barrier() { group_->finish(group_->barrier()); }
 
 void Transport::abort(const std::string& reason) {
   for (const auto& context : group_->contexts_) {

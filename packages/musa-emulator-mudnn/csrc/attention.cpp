@@ -102,9 +102,7 @@ bool accept_gradient(Call& call, const Tensor& of, const Tensor& gradient) {
       Status::INVALID_PARAMETER, "a gradient differs from its operand in shape or type");
 }
 
-void copy_to(at::Tensor target, const at::Tensor& source) {
-  at::native::copy_(target, source);
-}
+void copy_to(at::Tensor target, const at::Tensor& source) { at::native::copy_(target, source); }
 
 at::Tensor as_float(const at::Tensor& tensor) {
   if (tensor.scalar_type() == at::kFloat && tensor.is_contiguous()) {
@@ -117,9 +115,7 @@ at::Tensor as_float(const at::Tensor& tensor) {
 
 namespace {
 
-at::Tensor number(double value) {
-  return at::native::wrapped_scalar_tensor(value);
-}
+at::Tensor number(double value) { return at::native::wrapped_scalar_tensor(value); }
 
 at::Tensor flat(const at::Tensor& tensor) {
   return as_float(tensor).view({tensor.size(0) * tensor.size(1), tensor.size(2), tensor.size(3)});
@@ -225,8 +221,7 @@ at::Tensor keep_of(const Settings& settings, const Sizes& sizes, const Tensor& m
     return given;
   }
   const bool direct = given.defined() && TensorAccess::contiguous(mask);
-  at::Tensor keep =
-      direct ? given : at::Tensor(new_tensor({sizes.n, sizes.heads, sizes.q, sizes.k}, at::kBool));
+  at::Tensor keep = direct ? given : at::Tensor(new_tensor({sizes.n, sizes.heads, sizes.q, sizes.k}, at::kBool));
   draw_keep_mask(
       keep, settings.p, {settings.device_seed != nullptr ? 0 : settings.seed, settings.device_seed},
       {settings.device_offset != nullptr ? settings.graph_offset : settings.offset, settings.device_offset});
@@ -244,8 +239,8 @@ Problem problem_of(
   const at::Tensor survivors = keep_of(settings, sizes, keep, forward);
   const double survivors_scale = settings.p < 1 ? 1 / (1 - settings.p) : 0;
   const double scale = settings.scale != 0 ? settings.scale : 1 / std::sqrt(static_cast<double>(sizes.dim));
-  return {alias(q),        alias(k), alias(v),        alias_mask(settings, mask), survivors,
-          survivors_scale, scale,    settings.causal, /*diagonal=*/0};
+  return {alias(q), alias(k),        alias(v),      alias_mask(settings, mask), survivors, survivors_scale,
+          scale,    settings.causal, /*diagonal=*/0};
 }
 
 } // namespace attention
@@ -271,49 +266,27 @@ Status store(Value& field, Value value, bool meant = true) {
 
 } // namespace
 
-Status ScaledDotProductAttention::SetComputeMode(ComputeMode mode) {
-  return store(mode_, mode);
-}
+Status ScaledDotProductAttention::SetComputeMode(ComputeMode mode) { return store(mode_, mode); }
 
-Status ScaledDotProductAttention::SetEmbedDim(int dim) {
-  return store(embed_dim_, dim, dim >= 0);
-}
+Status ScaledDotProductAttention::SetEmbedDim(int dim) { return store(embed_dim_, dim, dim >= 0); }
 
-Status ScaledDotProductAttention::SetHeadsNum(int heads) {
-  return store(heads_, heads, heads >= 0);
-}
+Status ScaledDotProductAttention::SetHeadsNum(int heads) { return store(heads_, heads, heads >= 0); }
 
-Status ScaledDotProductAttention::SetBatchSize(int batch) {
-  return store(batch_, batch, batch >= 0);
-}
+Status ScaledDotProductAttention::SetBatchSize(int batch) { return store(batch_, batch, batch >= 0); }
 
-Status ScaledDotProductAttention::SetMaxSeqlenQ(int length) {
-  return store(max_q_, length, length >= 0);
-}
+Status ScaledDotProductAttention::SetMaxSeqlenQ(int length) { return store(max_q_, length, length >= 0); }
 
-Status ScaledDotProductAttention::SetMaxSeqlenK(int length) {
-  return store(max_k_, length, length >= 0);
-}
+Status ScaledDotProductAttention::SetMaxSeqlenK(int length) { return store(max_k_, length, length >= 0); }
 
-Status ScaledDotProductAttention::SetMaskMode(bool is_padding_mask) {
-  return store(padding_mask_, is_padding_mask);
-}
+Status ScaledDotProductAttention::SetMaskMode(bool is_padding_mask) { return store(padding_mask_, is_padding_mask); }
 
-Status ScaledDotProductAttention::SetCausal(bool causal) {
-  return store(causal_, causal);
-}
+Status ScaledDotProductAttention::SetCausal(bool causal) { return store(causal_, causal); }
 
-Status ScaledDotProductAttention::SetDropoutP(double p) {
-  return store(dropout_, p, p >= 0 && p <= 1);
-}
+Status ScaledDotProductAttention::SetDropoutP(double p) { return store(dropout_, p, p >= 0 && p <= 1); }
 
-Status ScaledDotProductAttention::SetScale(double scale) {
-  return store(scale_, scale, std::isfinite(scale));
-}
+Status ScaledDotProductAttention::SetScale(double scale) { return store(scale_, scale, std::isfinite(scale)); }
 
-Status ScaledDotProductAttention::SetTraining(bool training) {
-  return store(training_, training);
-}
+Status ScaledDotProductAttention::SetTraining(bool training) { return store(training_, training); }
 
 Status ScaledDotProductAttention::SetSeed(
     uint64_t seed, uint64_t offset, int dropout_mode, const uint64_t* device_seed, const uint64_t* device_offset,
@@ -327,9 +300,7 @@ Status ScaledDotProductAttention::SetSeed(
   return Status::SUCCESS;
 }
 
-Status ScaledDotProductAttention::SetKeyFormat(bool key_format) {
-  return store(key_format_, key_format);
-}
+Status ScaledDotProductAttention::SetKeyFormat(bool key_format) { return store(key_format_, key_format); }
 
 Status ScaledDotProductAttention::SetIsDeterministic(bool deterministic) {
   return store(deterministic_, deterministic);
@@ -367,10 +338,10 @@ Status ScaledDotProductAttention::RunMathBwd(
       handle, {&dq, &dk, &dv, &grad_weights, &grad_out, &q, &k, &v, &weights, &dropout_mask}, [&](Call& call) {
         const Settings settings(*this);
         Sizes sizes{};
-        if (!measure(call, sizes, settings, q, k, v, false) ||
-            !accept_gradient(call, q, dq) || !accept_gradient(call, k, dk) || !accept_gradient(call, v, dv) ||
-            !accept_out(call, sizes, grad_out, q) || !accept_weights(call, sizes, weights, q) ||
-            !accept_weights(call, sizes, grad_weights, q) || !accept_keep(call, sizes, dropout_mask)) {
+        if (!measure(call, sizes, settings, q, k, v, false) || !accept_gradient(call, q, dq) ||
+            !accept_gradient(call, k, dk) || !accept_gradient(call, v, dv) || !accept_out(call, sizes, grad_out, q) ||
+            !accept_weights(call, sizes, weights, q) || !accept_weights(call, sizes, grad_weights, q) ||
+            !accept_keep(call, sizes, dropout_mask)) {
           return call.status();
         }
         return call.enqueue(

@@ -18,9 +18,20 @@ namespace musa::dnn {
 template <>
 struct Parameters::Of<ScaledDotProductAttention> {
   explicit Of(const ScaledDotProductAttention& o)
-      : padding_mask(o.padding_mask_), causal(o.causal_), p(o.dropout_), scale(o.scale_), embed_dim(o.embed_dim_),
-        heads(o.heads_), batch(o.batch_), max_q(o.max_q_), max_k(o.max_k_), seed(o.seed_), offset(o.offset_),
-        device_seed(o.device_seed_), device_offset(o.device_offset_), graph_offset(o.graph_offset_) {}
+      : padding_mask(o.padding_mask_),
+        causal(o.causal_),
+        p(o.dropout_),
+        scale(o.scale_),
+        embed_dim(o.embed_dim_),
+        heads(o.heads_),
+        batch(o.batch_),
+        max_q(o.max_q_),
+        max_k(o.max_k_),
+        seed(o.seed_),
+        offset(o.offset_),
+        device_seed(o.device_seed_),
+        device_offset(o.device_offset_),
+        graph_offset(o.graph_offset_) {}
 
   bool padding_mask, causal;
   double p, scale;                               // scale 0: 1 / sqrt(dimension of q)
@@ -58,9 +69,7 @@ inline bool has_shape(const Tensor& tensor, std::initializer_list<int64_t> dims)
 }
 
 // Whether the setting is not set or equals the value.
-inline bool agrees(int64_t setting, int64_t value) {
-  return setting == 0 || setting == value;
-}
+inline bool agrees(int64_t setting, int64_t value) { return setting == 0 || setting == value; }
 
 // Checks. They return false if the call fails.
 

@@ -61,8 +61,7 @@ Bias bias_of(const Problem& p) {
   if (!p.mask.defined()) {
     return {std::nullopt, {}, p.causal};
   }
-  at::Tensor values =
-      new_tensor({p.mask.size(0), p.mask.size(1), p.q.size(2), p.k.size(2)}, at::kFloat);
+  at::Tensor values = new_tensor({p.mask.size(0), p.mask.size(1), p.q.size(2), p.k.size(2)}, at::kFloat);
   ops::zero_(values);
   add_masks(p, values);
   const at::Tensor blind = ops::eq(ops::amax(values, {-1}), at::Scalar(kMinusInfinity));
@@ -70,9 +69,7 @@ Bias bias_of(const Problem& p) {
 }
 
 // The kernel assumes that the last stride is 1.
-at::Tensor dense(const at::Tensor& tensor) {
-  return tensor.stride(-1) == 1 ? tensor : tensor.contiguous();
-}
+at::Tensor dense(const at::Tensor& tensor) { return tensor.stride(-1) == 1 ? tensor : tensor.contiguous(); }
 
 // Repeats keys or values for each head of q.
 at::Tensor for_each_head(const Problem& p, const at::Tensor& tensor) {
@@ -91,9 +88,7 @@ at::Tensor target_for(const at::Tensor& tensor) {
 }
 
 // Returns [N, L, H, E], the kernel's layout for its outputs and, in the backward pass, for all operands.
-at::Tensor by_rows(const at::Tensor& tensor) {
-  return tensor.transpose(1, 2);
-}
+at::Tensor by_rows(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
 
 // Whether a device kernel of torch supports it: no mask, and causal only if there are as many queries as keys.
 bool suits_device(const Problem& p) {
@@ -129,10 +124,10 @@ class HeadGradient {
   HeadGradient(const Problem& p, const at::Tensor& target)
       : target_(target),
         tensor_(
-            p.heads() == target.size(1) ? target_for(target)
-                                        : at::Tensor(new_tensor(
-                                              {target.size(0), p.heads(), target.size(2), target.size(3)},
-                                              target.scalar_type()))) {
+            p.heads() == target.size(1)
+                ? target_for(target)
+                : at::Tensor(
+                      new_tensor({target.size(0), p.heads(), target.size(2), target.size(3)}, target.scalar_type()))) {
     ops::zero_(tensor_);
   }
   at::Tensor by_rows() const { return tensor_.transpose(1, 2); }
@@ -283,13 +278,11 @@ Packed packed_of(
     const Settings& settings, const Sizes& sizes, const Tensor& q, const Tensor& k, const Tensor& v,
     const Tensor& offsets_q, const Tensor& offsets_k) {
   const Problem problem = problem_of(settings, sizes, q, k, v, Tensor(), Tensor(), false);
-  return {problem.q, problem.k, problem.v, alias(offsets_q), alias(offsets_k), sizes.q, sizes.k, problem.causal,
-          problem.scale};
+  return {problem.q, problem.k, problem.v,      alias(offsets_q), alias(offsets_k),
+          sizes.q,   sizes.k,   problem.causal, problem.scale};
 }
 
-void fill(at::Tensor tensor, double value) {
-  ops::fill_(tensor, at::Scalar(value));
-}
+void fill(at::Tensor tensor, double value) { ops::fill_(tensor, at::Scalar(value)); }
 
 } // namespace
 

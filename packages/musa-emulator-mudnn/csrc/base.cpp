@@ -9,13 +9,9 @@ namespace musa::dnn {
 
 static_assert(MUDNN_VERSION == 3100);
 
-int64_t GetVersion() {
-  return MUDNN_VERSION;
-}
+int64_t GetVersion() { return MUDNN_VERSION; }
 
-Handle::Handle() : device_(0) {
-  musaGetDevice(&device_);
-}
+Handle::Handle() : device_(0) { musaGetDevice(&device_); }
 
 Handle::Handle(int device) : device_(device) {}
 
@@ -26,9 +22,7 @@ Status Handle::SetStream(musaStream_t stream) {
   return Status::SUCCESS;
 }
 
-musaStream_t Handle::GetStream() const {
-  return stream_;
-}
+musaStream_t Handle::GetStream() const { return stream_; }
 
 Status Handle::SetAllowTF32(bool allow) {
   allow_tf32_ = allow;

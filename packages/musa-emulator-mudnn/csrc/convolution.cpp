@@ -111,17 +111,9 @@ struct Geometry {
   Layout out, in, weight;
 };
 
-bool is_float(const Tensor& tensor) {
-  return has_type(tensor, {Type::HALF, Type::BFLOAT16, Type::FLOAT});
-}
+bool is_float(const Tensor& tensor) { return has_type(tensor, {Type::HALF, Type::BFLOAT16, Type::FLOAT}); }
 
-bool is_quantised(const Tensor& tensor) {
-  return has_type(tensor, {Type::QINT8, Type::INT8});
-}
-
-bool same_type(const Tensor& a, const Tensor& b) {
-  return Access::type(a) == Access::type(b);
-}
+bool is_quantised(const Tensor& tensor) { return has_type(tensor, {Type::QINT8, Type::INT8}); }
 
 bool format_has_rank(const Tensor& tensor, int rank) {
   switch (Access::format(tensor)) {
@@ -148,8 +140,7 @@ bool shares_memory_with_itself(const Tensor& tensor) {
 }
 
 // Checks that all directions share; `result` is the operand that is written.
-bool prepare(
-    Call& call, Geometry& g, const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& result) {
+bool prepare(Call& call, Geometry& g, const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& result) {
   const auto space = static_cast<int>(g.pad.size());
   if (!call.require(
           Access::present(out) && Access::present(in) && Access::present(weight), Status::INVALID_PARAMETER,
@@ -162,8 +153,7 @@ bool prepare(
     if (!call.require(
             Access::ndim(*tensor) == space + 2 && format_has_rank(*tensor, space + 2), Status::INVALID_PARAMETER,
             "padding, shape and format differ in rank") ||
-        !call.require(
-            !has_type(*tensor, {Type::DOUBLE}), Status::NOT_SUPPORTED, "DOUBLE tensors are not supported")) {
+        !call.require(!has_type(*tensor, {Type::DOUBLE}), Status::NOT_SUPPORTED, "DOUBLE tensors are not supported")) {
       return false;
     }
   }
@@ -212,7 +202,7 @@ enum class Order { ChannelsFirst, ChannelsLast };
 
 // Returns the order of both; nullopt if they differ or have gaps.
 std::optional<Order> order_of(const Layout& out, const Layout& in) {
-  return out.channels_last() && in.channels_last() ? std::optional(Order::ChannelsLast)
+  return out.channels_last() && in.channels_last()  ? std::optional(Order::ChannelsLast)
       : out.channels_first() && in.channels_first() ? std::optional(Order::ChannelsFirst)
                                                     : std::nullopt;
 }
@@ -221,8 +211,7 @@ bool worth_a_product(Order order, const Geometry& g, int64_t least) {
   return kOnHost && is_pointwise(g) && (order == Order::ChannelsLast || g.out.space() >= least);
 }
 
-at::Tensor matrices(
-    const Tensor& tensor, std::initializer_list<int64_t> dims, std::initializer_list<int64_t> strides) {
+at::Tensor matrices(const Tensor& tensor, std::initializer_list<int64_t> dims, std::initializer_list<int64_t> strides) {
   Tensor view = tensor;
   view.SetFormat(Format::UNKNOWN);
   view.SetNdInfo(dims, strides);
@@ -257,8 +246,7 @@ void multiply(
   const Outputs given(result);
   if (order == Order::ChannelsLast) {
     const at::Tensor factor = filter(weight, g, /*transposed=*/true);
-    Access::present(bias) ? ops::addmm_out(result, alias(bias), image, factor)
-                          : ops::mm_out(result, image, factor);
+    Access::present(bias) ? ops::addmm_out(result, alias(bias), image, factor) : ops::mm_out(result, image, factor);
   } else {
     const at::Tensor factor = filter(weight, g, /*transposed=*/false, g.in.dims[0]);
     if (Access::present(bias)) {
@@ -344,9 +332,7 @@ void store(at::Tensor& result, const at::Tensor& value) {
 
 constexpr std::array<int64_t, 3> kNothing{0, 0, 0};
 
-c10::IntArrayRef output_padding(const Geometry& g) {
-  return {kNothing.data(), g.pad.size()};
-}
+c10::IntArrayRef output_padding(const Geometry& g) { return {kNothing.data(), g.pad.size()}; }
 
 at::Tensor convolve(const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias, const Geometry& g) {
   const std::optional<at::Tensor> addend = bias.defined() ? std::optional(bias) : std::nullopt;
@@ -368,9 +354,7 @@ void activate(const Activation& activation, at::Tensor& out, const at::Tensor& i
   }
 }
 
-double quantisation(const Tensor& tensor) {
-  return has_type(tensor, {Type::QINT8}) ? Access::scale(tensor) : 1.0;
-}
+double quantisation(const Tensor& tensor) { return has_type(tensor, {Type::QINT8}) ? Access::scale(tensor) : 1.0; }
 
 // Computed in integers, stored in DOUBLE, which represents the values of an INT32 accumulator exactly; then scaled to
 // the type of out.
@@ -481,8 +465,7 @@ void run_backward_data(const Tensor& grad_in, const Tensor& grad_out, const Tens
   const bool widened = is_widened(grad_in, grad_out);
   at::Tensor gradient = alias_channels_second(grad_out);
   at::Tensor factor = alias_channels_second(weight);
-  if (!kOnHost && !widened &&
-      input_gradient_into(result, gradient, factor, g.pad, g.stride, g.dilation, g.groups)) {
+  if (!kOnHost && !widened && input_gradient_into(result, gradient, factor, g.pad, g.stride, g.dilation, g.groups)) {
     return;
   }
   const auto make = [&] {
@@ -504,15 +487,14 @@ void run_backward_filter(const Tensor& grad_weight, const Tensor& in, const Tens
   const bool widened = is_widened(grad_weight, in);
   at::Tensor gradient = alias_channels_second(grad_out);
   at::Tensor image = alias_channels_second(in);
-  if (!kOnHost && !widened &&
-      filter_gradient_into(result, gradient, image, g.pad, g.stride, g.dilation, g.groups)) {
+  if (!kOnHost && !widened && filter_gradient_into(result, gradient, image, g.pad, g.stride, g.dilation, g.groups)) {
     return;
   }
   const auto make = [&] {
     return std::get<1>(at::convolution_backward(
-        widened ? gradient.to(at::kFloat) : gradient, widened ? image.to(at::kFloat) : image,
-        like(result, widened), std::nullopt, g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g),
-        g.groups, {false, true, false}));
+        widened ? gradient.to(at::kFloat) : gradient, widened ? image.to(at::kFloat) : image, like(result, widened),
+        std::nullopt, g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups,
+        {false, true, false}));
   };
   store(result, widened ? make() : make_in(result, key_of(g, Direction::BackwardFilter, result, false), make));
 }

@@ -77,7 +77,7 @@
 #include <string_view>
 
 #include "support/call.h"
-#include "support/borrowed.h"
+#include "support/alias.h"
 #include "support/outputs.h"
 #include "support/shapes.h"
 #include "support/small.h"
@@ -282,9 +282,7 @@ void run_binary(Binary::Mode mode, const Scalar& alpha, at::Tensor& out, const a
   }
 }
 
-bool answers_bool(Binary::Mode mode) {
-  return mode >= Binary::Mode::EQ && mode <= Binary::Mode::LOGICAL_XOR;
-}
+bool answers_bool(Binary::Mode mode) { return mode >= Binary::Mode::EQ && mode <= Binary::Mode::LOGICAL_XOR; }
 
 void run_ternary(
     Ternary::Mode mode, const Scalar& alpha, at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
@@ -301,9 +299,7 @@ void run_ternary(
   }
 }
 
-bool answers_bool(Unary::Mode mode) {
-  return mode >= Unary::Mode::EQ;
-}
+bool answers_bool(Unary::Mode mode) { return mode >= Unary::Mode::EQ; }
 
 } // namespace
 

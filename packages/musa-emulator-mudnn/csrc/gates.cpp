@@ -69,20 +69,16 @@ at::Tensor half_of(const at::Tensor& tensor, int64_t which) {
 }
 
 // Returns every second element along the last dimension.
-at::Tensor every_second(const at::Tensor& tensor, int64_t first) {
-  return tensor.slice(-1, first, tensor.size(-1), 2);
-}
+at::Tensor every_second(const at::Tensor& tensor, int64_t first) { return tensor.slice(-1, first, tensor.size(-1), 2); }
 
-void copy_to(at::Tensor target, const at::Tensor& source) {
-  at::native::copy_(target, source);
-}
+void copy_into(at::Tensor target, const at::Tensor& source) { at::native::copy_(target, source); }
 
 // Maps each pair (a, b) to (-b, a).
 at::Tensor quarter_turn(const at::Tensor& x, bool interleaved) {
   at::Tensor turned = new_tensor(x.sizes(), x.scalar_type());
   const auto part = interleaved ? every_second : half_of;
-  copy_to(part(turned, 0), ops::neg(part(x, 1)));
-  copy_to(part(turned, 1), part(x, 0));
+  copy_into(part(turned, 0), ops::neg(part(x, 1)));
+  copy_into(part(turned, 1), part(x, 0));
   return turned;
 }
 
@@ -128,8 +124,8 @@ void rotate(const Rotation& rotation, const Tensor& out, const Tensor& in, const
     sine = new_tensor({table.size(0), size}, type);
     const auto part = rotation.interleaved ? every_second : half_of;
     for (const int64_t which : {0, 1}) {
-      copy_to(part(cosine, which), table.select(2, 0));
-      copy_to(part(sine, which), table.select(2, 1));
+      copy_into(part(cosine, which), table.select(2, 0));
+      copy_into(part(sine, which), table.select(2, 1));
     }
   } else {
     table = table.view({table.size(0), size});
@@ -147,8 +143,8 @@ void rotate(const Rotation& rotation, const Tensor& out, const Tensor& in, const
   if (forward) {
     if (rotation.latent) { // the input has adjacent pairs; the result has them half a dimension apart
       at::Tensor apart = new_tensor(x.sizes(), x.scalar_type());
-      copy_to(half_of(apart, 0), every_second(x, 0));
-      copy_to(half_of(apart, 1), every_second(x, 1));
+      copy_into(half_of(apart, 0), every_second(x, 0));
+      copy_into(half_of(apart, 1), every_second(x, 1));
       x = apart;
     }
     y = ops::add(ops::mul(x, cosine), ops::mul(quarter_turn(x, rotation.interleaved), sine), 1);
@@ -157,14 +153,14 @@ void rotate(const Rotation& rotation, const Tensor& out, const Tensor& in, const
   }
   const at::Tensor rest = source.narrow(-1, size, source.size(-1) - size);
   if (result.data_ptr() != source.data_ptr() && rest.size(-1) > 0) {
-    copy_to(result.narrow(-1, size, rest.size(-1)), rest);
+    copy_into(result.narrow(-1, size, rest.size(-1)), rest);
   }
   const at::Tensor target = result.narrow(-1, 0, size);
   if (!forward && rotation.latent) {
-    copy_to(every_second(target, 0), half_of(y, 0));
-    copy_to(every_second(target, 1), half_of(y, 1));
+    copy_into(every_second(target, 0), half_of(y, 0));
+    copy_into(every_second(target, 1), half_of(y, 1));
   } else {
-    copy_to(target, y);
+    copy_into(target, y);
   }
 }
 
@@ -228,7 +224,7 @@ Status SwiGlu::Run(Handle& handle, Tensor& out, const Tensor& in) const {
     }
     return call.enqueue([out = out, in = in] {
       const at::Tensor both = widened(alias(in));
-      copy_to(alias(out), ops::mul(ops::silu(half_of(both, 0)), half_of(both, 1)));
+      copy_into(alias(out), ops::mul(ops::silu(half_of(both, 0)), half_of(both, 1)));
     });
   });
 }
@@ -249,8 +245,8 @@ Status SwiGlu::RunBwd(Handle& handle, Tensor& grad_in, const Tensor& in, const T
       // Both are computed before either is written, because the gradient may be the input's memory.
       const at::Tensor first = ops::silu_backward(ops::mul(gradient, half_of(both, 1)), half_of(both, 0));
       const at::Tensor second = ops::mul(gradient, ops::silu(half_of(both, 0)));
-      copy_to(half_of(result, 0), first);
-      copy_to(half_of(result, 1), second);
+      copy_into(half_of(result, 0), first);
+      copy_into(half_of(result, 1), second);
     });
   });
 }

@@ -45,9 +45,7 @@ int64_t product(const int64_t* first, const int64_t* last) {
   return std::accumulate(first, last, int64_t{1}, std::multiplies<>());
 }
 
-int64_t product(const Dims& dims) {
-  return product(dims.data(), dims.data() + dims.size());
-}
+int64_t product(const Dims& dims) { return product(dims.data(), dims.data() + dims.size()); }
 
 // Returns the sizes of the dimensions first <= i < last.
 Dims dims_of(const Tensor& tensor, int first, int last) {
@@ -86,11 +84,11 @@ bool accepts(Call& call, const Tensor& written, const Tensor& other) {
              TensorAccess::present(written) && TensorAccess::present(other), Status::INVALID_PARAMETER,
              "an operand is absent") &&
       call.require(
-             has_type(other, {TensorAccess::type(written)}), Status::INVALID_PARAMETER,
-             "the operands other than the indices differ in type") &&
+          has_type(other, {TensorAccess::type(written)}), Status::INVALID_PARAMETER,
+          "the operands other than the indices differ in type") &&
       call.require(
-             !has_type(written, {Type::QINT4}), Status::NOT_SUPPORTED,
-             "QINT4 is not supported, because two elements share a byte");
+          !has_type(written, {Type::QINT4}), Status::NOT_SUPPORTED,
+          "QINT4 is not supported, because two elements share a byte");
 }
 
 bool accepts_indexed(
@@ -99,10 +97,10 @@ bool accepts_indexed(
   return accepts(call, written, other) &&
       call.require(TensorAccess::present(indices), Status::INVALID_PARAMETER, "the indices are absent") &&
       call.require(
-             has_type(indices, index_types), Status::INVALID_PARAMETER, "the type of the indices is not supported") &&
+          has_type(indices, index_types), Status::INVALID_PARAMETER, "the type of the indices is not supported") &&
       call.require(
-             TensorAccess::contiguous(written) && TensorAccess::contiguous(indices) && TensorAccess::contiguous(other),
-             Status::NOT_SUPPORTED, "an operand is not contiguous");
+          TensorAccess::contiguous(written) && TensorAccess::contiguous(indices) && TensorAccess::contiguous(other),
+          Status::NOT_SUPPORTED, "an operand is not contiguous");
 }
 
 bool computes_in(const Tensor& tensor) {
@@ -172,9 +170,7 @@ at::Tensor rows_of(const Tensor& indices, const Dims& sizes, int64_t batches) {
 }
 
 // Rows of one element need no second dimension; torch is faster without it.
-Dims as_rows(int64_t rows, int64_t elements) {
-  return elements == 1 ? Dims{rows} : Dims{rows, elements};
-}
+Dims as_rows(int64_t rows, int64_t elements) { return elements == 1 ? Dims{rows} : Dims{rows, elements}; }
 
 // Workspace for one float per element that is accumulated in a 16-bit type.
 size_t bytes_to_accumulate(const Tensor& inout, bool computes) {
@@ -183,9 +179,7 @@ size_t bytes_to_accumulate(const Tensor& inout, bool computes) {
 }
 
 // Workspace for the position of each element among the selected ones.
-size_t bytes_for_places(int64_t elements) {
-  return static_cast<size_t>(elements) * sizeof(int64_t);
-}
+size_t bytes_for_places(int64_t elements) { return static_cast<size_t>(elements) * sizeof(int64_t); }
 
 } // namespace
 
@@ -339,20 +333,18 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
       }
       const int named = batch + static_cast<int>(TensorAccess::dims(indices)[last]);
       const Dims rest = dims_of(params, named, ndim);
-      if (!call.require(
-              has_dims(out, joined(dims_of(indices, 0, last), rest)), Status::INVALID_PARAMETER, wrong_out)) {
+      if (!call.require(has_dims(out, joined(dims_of(indices, 0, last), rest)), Status::INVALID_PARAMETER, wrong_out)) {
         return call.status();
       }
-      return call.enqueue(
-          [batches, sizes = dims_of(params, batch, named), elements = product(rest), out = as_bits(out),
-           indices = indices, params = as_bits(params)] {
-            const at::Tensor rows = rows_of(indices, sizes, batches);
-            at::Tensor result = alias(reshaped(out, as_rows(rows.numel(), elements)));
-            const at::Tensor from = alias(reshaped(params, as_rows(batches * product(sizes), elements)));
-            const Outputs given(result);
-            ops::index_select_out(result, from, 0, rows);
-            given.keep();
-          });
+      return call.enqueue([batches, sizes = dims_of(params, batch, named), elements = product(rest), out = as_bits(out),
+                           indices = indices, params = as_bits(params)] {
+        const at::Tensor rows = rows_of(indices, sizes, batches);
+        at::Tensor result = alias(reshaped(out, as_rows(rows.numel(), elements)));
+        const at::Tensor from = alias(reshaped(params, as_rows(batches * product(sizes), elements)));
+        const Outputs given(result);
+        ops::index_select_out(result, from, 0, rows);
+        given.keep();
+      });
     }
 
     // GATHER: slices of params along the axis, in the order of the indices.
@@ -368,37 +360,35 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
     const int64_t size = dims[axis];
     const int64_t inner = product(dims + axis + 1, dims + ndim);
     const int64_t picks = product(index_dims + batch, index_dims + index_ndim);
-    return call.enqueue(
-        [batches, outer, size, inner, picks, out = as_bits(out), indices = indices, params = as_bits(params)] {
-          const auto bytes = inner * static_cast<int64_t>(c10::elementSize(scalar_type(TensorAccess::type(params))));
-          if (batches == 1 && is_small_pick(outer, picks, bytes) &&
-              pick_small(out, indices, params, outer, size, bytes)) {
-            return; // otherwise torch reports the index that is out of range
-          }
-          if (batches == 1 && outer == 1) { // whole slices at once, which is fastest along the first dimension
-            at::Tensor result = alias(reshaped(out, as_rows(picks, inner)));
-            const Outputs given(result);
-            ops::index_select_out(
-                result, alias(reshaped(params, as_rows(size, inner))), 0, as_long(reshaped(indices, {picks})));
-            given.keep();
-            return;
-          }
-          if (batches == 1) {
-            at::Tensor result = alias(reshaped(out, {outer, picks, inner}));
-            const Outputs given(result);
-            ops::index_select_out(
-                result, alias(reshaped(params, {outer, size, inner})), 1, as_long(reshaped(indices, {picks})));
-            given.keep();
-            return;
-          }
-          at::Tensor result = alias(reshaped(out, {batches, outer, picks, inner}));
-          Tensor spread = indices;
-          spread.SetNdInfo({batches, outer, picks, inner}, {picks, 0, 1, 0});
-          const Outputs given(result);
-          ops::gather_out(
-              result, alias(reshaped(params, {batches, outer, size, inner})), 2, as_long(spread));
-          given.keep();
-        });
+    return call.enqueue([batches, outer, size, inner, picks, out = as_bits(out), indices = indices,
+                         params = as_bits(params)] {
+      const auto bytes = inner * static_cast<int64_t>(c10::elementSize(scalar_type(TensorAccess::type(params))));
+      if (batches == 1 && is_small_pick(outer, picks, bytes) && pick_small(out, indices, params, outer, size, bytes)) {
+        return; // otherwise torch reports the index that is out of range
+      }
+      if (batches == 1 && outer == 1) { // whole slices at once, which is fastest along the first dimension
+        at::Tensor result = alias(reshaped(out, as_rows(picks, inner)));
+        const Outputs given(result);
+        ops::index_select_out(
+            result, alias(reshaped(params, as_rows(size, inner))), 0, as_long(reshaped(indices, {picks})));
+        given.keep();
+        return;
+      }
+      if (batches == 1) {
+        at::Tensor result = alias(reshaped(out, {outer, picks, inner}));
+        const Outputs given(result);
+        ops::index_select_out(
+            result, alias(reshaped(params, {outer, size, inner})), 1, as_long(reshaped(indices, {picks})));
+        given.keep();
+        return;
+      }
+      at::Tensor result = alias(reshaped(out, {batches, outer, picks, inner}));
+      Tensor spread = indices;
+      spread.SetNdInfo({batches, outer, picks, inner}, {picks, 0, 1, 0});
+      const Outputs given(result);
+      ops::gather_out(result, alias(reshaped(params, {batches, outer, size, inner})), 2, as_long(spread));
+      given.keep();
+    });
   });
 }
 

@@ -45,31 +45,17 @@ using namespace musa_emulator::dnn;
 using at::Scalar;
 using c10::ScalarType;
 
-bool present(const Tensor& tensor) {
-  return TensorAccess::present(tensor);
-}
-
-bool floating(const Tensor& tensor) {
-  return has_type(tensor, {Tensor::Type::HALF, Tensor::Type::BFLOAT16, Tensor::Type::FLOAT, Tensor::Type::DOUBLE});
-}
-
-bool integral(const Tensor& tensor) {
-  return has_type(tensor, {Tensor::Type::INT64, Tensor::Type::INT32});
-}
+bool integral(const Tensor& tensor) { return has_type(tensor, {Tensor::Type::INT64, Tensor::Type::INT32}); }
 
 // Returns the type of the computation: 16-bit inputs are summed in FLOAT.
-ScalarType compute_type(const Tensor& in) {
-  return has_type(in, {Tensor::Type::DOUBLE}) ? at::kDouble : at::kFloat;
-}
+ScalarType compute_type(const Tensor& in) { return has_type(in, {Tensor::Type::DOUBLE}) ? at::kDouble : at::kFloat; }
 
 at::Tensor in_type(const Tensor& tensor, ScalarType type) {
   const at::Tensor own = alias(tensor);
   return !own.defined() || own.scalar_type() == type ? own : own.to(type);
 }
 
-at::Tensor number(const Scalar& value) {
-  return at::native::wrapped_scalar_tensor(value);
-}
+at::Tensor number(const Scalar& value) { return at::native::wrapped_scalar_tensor(value); }
 
 void store(const Tensor& target, const at::Tensor& value) {
   at::Tensor result = alias(target);
@@ -90,22 +76,14 @@ bool check_floating(Call& call, std::initializer_list<const Tensor*> tensors) {
 }
 
 // Whether it is a single number: 0-dim, or 1-d of size 1.
-bool single(const Tensor& tensor) {
-  return TensorAccess::ndim(tensor) <= 1 && TensorAccess::elements(tensor) == 1;
-}
+bool single(const Tensor& tensor) { return TensorAccess::ndim(tensor) <= 1 && TensorAccess::elements(tensor) == 1; }
 
 // The classes are the second dimension of the input, or the only one.
-int class_axis(const Tensor& in) {
-  return TensorAccess::ndim(in) > 1 ? 1 : 0;
-}
+int class_axis(const Tensor& in) { return TensorAccess::ndim(in) > 1 ? 1 : 0; }
 
-int64_t classes(const Tensor& in) {
-  return TensorAccess::dims(in)[class_axis(in)];
-}
+int64_t classes(const Tensor& in) { return TensorAccess::dims(in)[class_axis(in)]; }
 
-int64_t batch_size(const Tensor& in) {
-  return TensorAccess::ndim(in) > 1 ? TensorAccess::dims(in)[0] : 1;
-}
+int64_t batch_size(const Tensor& in) { return TensorAccess::ndim(in) > 1 ? TensorAccess::dims(in)[0] : 1; }
 
 // Whether the tensor has one number per class index: the shape of the input without the classes.
 bool has_label_shape(const Tensor& tensor, const Tensor& in) {
@@ -259,7 +237,8 @@ struct CrossEntropyGradient {
     const at::Tensor ignored = ops::eq(label, Scalar(ignore));
     label = label.clone();
     ops::masked_fill_(label, ignored, 0); // replaced by a valid index
-    at::Tensor own = weight.defined() ? ops::take(weight, label) : at::ones(label.sizes(), options_of(log.scalar_type()));
+    at::Tensor own =
+        weight.defined() ? ops::take(weight, label) : at::ones(label.sizes(), options_of(log.scalar_type()));
     ops::masked_fill_(own, ignored, 0);
     if (mode == CrossEntropyLoss::ReductionMode::MEAN) {
       grad_out = ops::div(grad_out, own.sum());
@@ -301,8 +280,7 @@ struct CrossEntropyGradient {
 bool check_ctc(
     Call& call, int64_t longest, int64_t blank, const Tensor& log_probabilities, const Tensor& targets,
     const Tensor& input_lengths, const Tensor& target_lengths, const Tensor& loss, const Tensor& log_alpha) {
-  if (!check_present(
-          call, {&log_probabilities, &targets, &input_lengths, &target_lengths, &loss, &log_alpha}) ||
+  if (!check_present(call, {&log_probabilities, &targets, &input_lengths, &target_lengths, &loss, &log_alpha}) ||
       !call.require(
           has_type(log_probabilities, {Tensor::Type::FLOAT, Tensor::Type::DOUBLE}), Status::NOT_SUPPORTED,
           "the probabilities are neither FLOAT nor DOUBLE") ||
@@ -436,29 +414,29 @@ Status KLDivLoss::Run(
       return call.status();
     }
     const size_t bytes = mode_ == Mode::NONE ? 0 : 1024 * sizeof(float);
-    return call.enqueue(workspace, bytes, [mode = mode_, log_target = log_target_, out = out, in = in,
-                                           target = target] {
-      const ScalarType type = compute_type(in);
-      const at::Tensor input = in_type(in, type);
-      const at::Tensor wanted = in_type(target, type);
-      at::Tensor result = alias(out);
-      const bool direct = mode == Mode::NONE && result.scalar_type() == type;
-      at::Tensor terms = direct ? result : new_tensor(input.sizes(), type);
-      const Outputs given(terms);
-      if (log_target) { // exp(t) * (t - x)
-        ops::sub_out(terms, wanted, input, 1);
-        ops::mul_(terms, ops::exp(wanted));
-      } else { // t * log(t) - t * x
-        ops::xlogy_out(terms, wanted, wanted);
-        ops::addcmul_(terms, wanted, input, -1);
-      }
-      given.keep();
-      if (mode != Mode::NONE) {
-        store(out, ops::div(terms.sum(), number(divisor(mode, in))));
-      } else if (!direct) {
-        at::native::copy_(result, terms);
-      }
-    });
+    return call.enqueue(
+        workspace, bytes, [mode = mode_, log_target = log_target_, out = out, in = in, target = target] {
+          const ScalarType type = compute_type(in);
+          const at::Tensor input = in_type(in, type);
+          const at::Tensor wanted = in_type(target, type);
+          at::Tensor result = alias(out);
+          const bool direct = mode == Mode::NONE && result.scalar_type() == type;
+          at::Tensor terms = direct ? result : new_tensor(input.sizes(), type);
+          const Outputs given(terms);
+          if (log_target) { // exp(t) * (t - x)
+            ops::sub_out(terms, wanted, input, 1);
+            ops::mul_(terms, ops::exp(wanted));
+          } else { // t * log(t) - t * x
+            ops::xlogy_out(terms, wanted, wanted);
+            ops::addcmul_(terms, wanted, input, -1);
+          }
+          given.keep();
+          if (mode != Mode::NONE) {
+            store(out, ops::div(terms.sum(), number(divisor(mode, in))));
+          } else if (!direct) {
+            at::native::copy_(result, terms);
+          }
+        });
   });
 }
 
@@ -469,20 +447,20 @@ Status KLDivLoss::RunBwd(
         !call.require(same_shape(grad_in, in), Status::INVALID_PARAMETER, "grad_in and in differ in shape")) {
       return call.status();
     }
-    return call.enqueue([mode = mode_, log_target = log_target_, grad_in = grad_in, grad_out = grad_out, in = in,
-                         target = target] {
-      const ScalarType type = compute_type(in);
-      at::Tensor scale = in_type(grad_out, type);
-      if (mode != Mode::NONE) {
-        scale = scale.reshape({});
-      }
-      scale = ops::div(scale, number(-divisor(mode, in)));
-      const at::Tensor wanted = in_type(target, type);
-      at::Tensor result = alias(grad_in);
-      const Outputs given(result);
-      ops::mul_out(result, log_target ? ops::exp(wanted) : wanted, scale);
-      given.keep();
-    });
+    return call.enqueue(
+        [mode = mode_, log_target = log_target_, grad_in = grad_in, grad_out = grad_out, in = in, target = target] {
+          const ScalarType type = compute_type(in);
+          at::Tensor scale = in_type(grad_out, type);
+          if (mode != Mode::NONE) {
+            scale = scale.reshape({});
+          }
+          scale = ops::div(scale, number(-divisor(mode, in)));
+          const at::Tensor wanted = in_type(target, type);
+          at::Tensor result = alias(grad_in);
+          const Outputs given(result);
+          ops::mul_out(result, log_target ? ops::exp(wanted) : wanted, scale);
+          given.keep();
+        });
   });
 }
 
@@ -578,8 +556,8 @@ Status CTCLoss::SetMaxTargetLength(int64_t length) {
 Status CTCLoss::Run(
     Handle& handle, Tensor& loss, Tensor& log_alpha, const Tensor& log_probabilities, const Tensor& targets,
     const Tensor& input_lengths, const Tensor& target_lengths) const {
-  const std::initializer_list<const Tensor*> operands = {
-      &loss, &log_alpha, &log_probabilities, &targets, &input_lengths, &target_lengths};
+  const std::initializer_list<const Tensor*> operands = {&loss,    &log_alpha,     &log_probabilities,
+                                                         &targets, &input_lengths, &target_lengths};
   return call<"musa::dnn::CTCLoss::Run">(handle, operands, [&](Call& call) {
     if (!check_ctc(
             call, max_target_, blank_, log_probabilities, targets, input_lengths, target_lengths, loss, log_alpha)) {

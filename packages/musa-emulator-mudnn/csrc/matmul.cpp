@@ -16,7 +16,7 @@
 
 #include <mudnn_backend/products.h>
 #include "support/call.h"
-#include "support/borrowed.h"
+#include "support/alias.h"
 #include "support/outputs.h"
 #include "support/shapes.h"
 #include "support/small.h"
@@ -68,13 +68,9 @@ Tensor view(const Tensor& tensor, std::initializer_list<int64_t> dims, std::init
   return result;
 }
 
-int64_t dim(const Tensor& tensor, int from_end) {
-  return Access::dims(tensor)[Access::ndim(tensor) - from_end];
-}
+int64_t dim(const Tensor& tensor, int from_end) { return Access::dims(tensor)[Access::ndim(tensor) - from_end]; }
 
-int64_t stride(const Tensor& tensor, int from_end) {
-  return Access::strides(tensor)[Access::ndim(tensor) - from_end];
-}
+int64_t stride(const Tensor& tensor, int from_end) { return Access::strides(tensor)[Access::ndim(tensor) - from_end]; }
 
 void set_transposed(Tensor& to, const Tensor& from, bool transpose) {
   to = from;
@@ -84,8 +80,7 @@ void set_transposed(Tensor& to, const Tensor& from, bool transpose) {
   if (Access::ndim(from) == 2) {
     to.SetNdInfo({dim(from, 1), dim(from, 2)}, {stride(from, 1), stride(from, 2)});
   } else {
-    to.SetNdInfo(
-        {dim(from, 3), dim(from, 1), dim(from, 2)}, {stride(from, 3), stride(from, 1), stride(from, 2)});
+    to.SetNdInfo({dim(from, 3), dim(from, 1), dim(from, 2)}, {stride(from, 3), stride(from, 1), stride(from, 2)});
   }
 }
 
@@ -103,25 +98,13 @@ Tensor first_of(const Tensor& tensor) {
   return result;
 }
 
-int64_t batch_of(const Tensor& tensor) {
-  return Access::ndim(tensor) == 3 ? Access::dims(tensor)[0] : 1;
-}
+int64_t batch_of(const Tensor& tensor) { return Access::ndim(tensor) == 3 ? Access::dims(tensor)[0] : 1; }
 
-bool is_float(const Tensor& tensor) {
-  return has_type(tensor, {Type::HALF, Type::BFLOAT16, Type::FLOAT});
-}
+bool is_float(const Tensor& tensor) { return has_type(tensor, {Type::HALF, Type::BFLOAT16, Type::FLOAT}); }
 
-bool is_int8(const Tensor& tensor) {
-  return has_type(tensor, {Type::INT8, Type::QINT8});
-}
+bool is_int8(const Tensor& tensor) { return has_type(tensor, {Type::INT8, Type::QINT8}); }
 
-bool is_fp8(const Tensor& tensor) {
-  return has_type(tensor, {Type::FP8_E5M2, Type::FP8_E4M3});
-}
-
-bool same_type(const Tensor& a, const Tensor& b) {
-  return Access::type(a) == Access::type(b);
-}
+bool is_fp8(const Tensor& tensor) { return has_type(tensor, {Type::FP8_E5M2, Type::FP8_E4M3}); }
 
 // A stride of a dimension of size 1 is not used for addressing, but is read as a leading dimension, so it must be valid
 // for the matrix.
@@ -213,8 +196,7 @@ bool prepare(
       !call.require(
           !Access::present(p.bias) || is_float(bias) || (is_int8(a) && has_type(bias, {Type::INT32})),
           Status::NOT_SUPPORTED, "the type of the bias is not supported") ||
-      !call.require(
-          !same_spot_twice(d), Status::INVALID_PARAMETER, "elements of the output share memory")) {
+      !call.require(!same_spot_twice(d), Status::INVALID_PARAMETER, "elements of the output share memory")) {
     return false;
   }
 
@@ -268,9 +250,7 @@ bool is_scale(const Tensor& scale, int64_t count, int64_t batch) {
       (elements == 1 || elements == count || elements == batch * count);
 }
 
-int64_t tiles(int64_t size, int64_t tile) {
-  return (size + tile - 1) / tile;
-}
+int64_t tiles(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
 
 // One scale per tile along k, for each row or column or for groups of `tile` of them.
 bool is_tile_scale(const Tensor& scale, int64_t count, const Product& p, int64_t tile, bool mn_major) {
@@ -396,12 +376,10 @@ at::Tensor scale_of(const Tensor& scale, int64_t rows, int64_t columns) {
   return values.numel() == rows * columns ? values.reshape({rows, columns}) : values.reshape({-1, rows, columns});
 }
 
-double quantisation(const Tensor& tensor) {
-  return has_type(tensor, {Type::QINT8}) ? Access::scale(tensor) : 1.0;
-}
+double quantisation(const Tensor& tensor) { return has_type(tensor, {Type::QINT8}) ? Access::scale(tensor) : 1.0; }
 
 // Rounds to the type of d; values out of range are clamped.
-void store(const Tensor& d, at::Tensor value) {
+void store_rounded(const Tensor& d, at::Tensor value) {
   const auto whole = [&value](double low, double high) { value = value.round().clamp(low, high); };
   switch (Access::type(d)) {
     case Type::QINT8: value = value.div(quantisation(d)); [[fallthrough]];
@@ -471,7 +449,7 @@ void run_scaled(const Product& p, const MatMulLtParam& param) {
   if (Access::shaped(Lt::scale_d(param))) {
     value.mul_(scale_of(Lt::scale_d(param), p.m, 1));
   }
-  store(p.d, value);
+  store_rounded(p.d, value);
 }
 
 void run(const Product& p) {
@@ -526,26 +504,18 @@ Status keep_mode(ImplBase::ComputeMode& own, ImplBase::ComputeMode mode) {
 
 } // namespace
 
-Status MatMul::SetComputeMode(ComputeMode mode) {
-  return keep_mode(mode_, mode);
-}
+Status MatMul::SetComputeMode(ComputeMode mode) { return keep_mode(mode_, mode); }
 
 Status MatMul::SetTranspose(bool a, bool b) {
   transpose_a_ = a;
   return keep(transpose_b_, b);
 }
 
-Status MatMul::SetAlpha(double alpha) {
-  return keep(alpha_, alpha);
-}
+Status MatMul::SetAlpha(double alpha) { return keep(alpha_, alpha); }
 
-Status MatMul::SetBeta(double beta) {
-  return keep(beta_, beta);
-}
+Status MatMul::SetBeta(double beta) { return keep(beta_, beta); }
 
-Status MatMul::SetGamma(double gamma) {
-  return keep(gamma_, gamma);
-}
+Status MatMul::SetGamma(double gamma) { return keep(gamma_, gamma); }
 
 Status MatMul::Run(
     Handle& handle, Tensor& c, const Tensor& a, const Tensor& b, const MemoryMaintainer& workspace) const {
@@ -595,30 +565,20 @@ Status MatMulLtParam::SetEpilogue(MatMulLtEpilogueMode mode) {
   return known ? keep(epilogue_, mode) : Status::INVALID_PARAMETER;
 }
 
-Status BatchMatMul::SetComputeMode(ComputeMode mode) {
-  return keep_mode(mode_, mode);
-}
+Status BatchMatMul::SetComputeMode(ComputeMode mode) { return keep_mode(mode_, mode); }
 
 Status BatchMatMul::SetTranspose(bool a, bool b) {
   transpose_a_ = a;
   return keep(transpose_b_, b);
 }
 
-Status BatchMatMul::SetAlpha(double alpha) {
-  return keep(alpha_, alpha);
-}
+Status BatchMatMul::SetAlpha(double alpha) { return keep(alpha_, alpha); }
 
-Status BatchMatMul::SetBeta(double beta) {
-  return keep(beta_, beta);
-}
+Status BatchMatMul::SetBeta(double beta) { return keep(beta_, beta); }
 
-Status BatchMatMul::SetGamma(double gamma) {
-  return keep(gamma_, gamma);
-}
+Status BatchMatMul::SetGamma(double gamma) { return keep(gamma_, gamma); }
 
-Status BatchMatMul::SetDeterministic(bool deterministic) {
-  return keep(deterministic_, deterministic);
-}
+Status BatchMatMul::SetDeterministic(bool deterministic) { return keep(deterministic_, deterministic); }
 
 Status BatchMatMul::GetWorkspaceSize(
     Handle& handle, size_t& bytes, const Tensor& c, const Tensor& a, const Tensor& b) const {
@@ -677,8 +637,16 @@ Status BatchMatMul::RunLt(
     Handle& handle, Tensor& d, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& bias,
     const MatMulLtParam& param, const MemoryMaintainer& workspace) const {
   const auto operands = {
-      &static_cast<const Tensor&>(d), &a, &b, &c, &bias, &Lt::scale_a(param), &Lt::scale_b(param), &Lt::scale_c(param),
-      &Lt::scale_d(param), &Lt::amax_d(param)};
+      &static_cast<const Tensor&>(d),
+      &a,
+      &b,
+      &c,
+      &bias,
+      &Lt::scale_a(param),
+      &Lt::scale_b(param),
+      &Lt::scale_c(param),
+      &Lt::scale_d(param),
+      &Lt::amax_d(param)};
   return call<"musa::dnn::BatchMatMul::RunLt">(handle, operands, [&](Call& call) {
     const Options options{transpose_a_, transpose_b_, alpha_, beta_, gamma_};
     Product p;
@@ -690,26 +658,18 @@ Status BatchMatMul::RunLt(
   });
 }
 
-Status GroupedMatMul::SetComputeMode(ComputeMode mode) {
-  return keep_mode(mode_, mode);
-}
+Status GroupedMatMul::SetComputeMode(ComputeMode mode) { return keep_mode(mode_, mode); }
 
 Status GroupedMatMul::SetTranspose(bool a, bool b) {
   transpose_a_ = a;
   return keep(transpose_b_, b);
 }
 
-Status GroupedMatMul::SetAlpha(double alpha) {
-  return keep(alpha_, alpha);
-}
+Status GroupedMatMul::SetAlpha(double alpha) { return keep(alpha_, alpha); }
 
-Status GroupedMatMul::SetBeta(double beta) {
-  return keep(beta_, beta);
-}
+Status GroupedMatMul::SetBeta(double beta) { return keep(beta_, beta); }
 
-Status GroupedMatMul::SetGamma(double gamma) {
-  return keep(gamma_, gamma);
-}
+Status GroupedMatMul::SetGamma(double gamma) { return keep(gamma_, gamma); }
 
 Status GroupedMatMul::RunLt(
     Handle& handle, Tensor* d, const Tensor* a, const Tensor* b, const Tensor* c, const Tensor* bias,
@@ -736,8 +696,16 @@ Status GroupedMatMul::RunLt(
       group.param = params != nullptr ? params[i] : MatMulLtParam();
       // Each group is checked as a separate call, so that the log shows its operands.
       const std::initializer_list<const Tensor*> operands = {
-          &d[i], &a[i], &b[i], &c_i, &bias_i, &Lt::scale_a(group.param), &Lt::scale_b(group.param),
-          &Lt::scale_c(group.param), &Lt::scale_d(group.param), &Lt::amax_d(group.param)};
+          &d[i],
+          &a[i],
+          &b[i],
+          &c_i,
+          &bias_i,
+          &Lt::scale_a(group.param),
+          &Lt::scale_b(group.param),
+          &Lt::scale_c(group.param),
+          &Lt::scale_d(group.param),
+          &Lt::amax_d(group.param)};
       Call part(name, handle, operands);
       if (!part.accept_operands() ||
           !prepare(part, group.product, options, kMatrixOrBatch, d[i], a[i], b[i], c_i, bias_i, /*weight_only=*/true) ||
@@ -757,9 +725,7 @@ Status GroupedMatMul::RunLt(
   });
 }
 
-Status Dot::SetComputeMode(ComputeMode mode) {
-  return keep_mode(mode_, mode);
-}
+Status Dot::SetComputeMode(ComputeMode mode) { return keep_mode(mode_, mode); }
 
 Status Dot::Run(
     Handle& handle, Tensor& out, const Tensor& left, const Tensor& right, const MemoryMaintainer& workspace) const {

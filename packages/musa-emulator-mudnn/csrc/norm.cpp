@@ -40,17 +40,7 @@ using at::IntArrayRef;
 using at::Scalar;
 using c10::ScalarType;
 
-bool present(const Tensor& tensor) {
-  return TensorAccess::present(tensor);
-}
-
-bool floating(const Tensor& tensor) {
-  return has_type(tensor, {Tensor::Type::HALF, Tensor::Type::BFLOAT16, Tensor::Type::FLOAT, Tensor::Type::DOUBLE});
-}
-
-bool narrow(const Tensor& tensor) {
-  return has_type(tensor, {Tensor::Type::HALF, Tensor::Type::BFLOAT16});
-}
+bool narrow(const Tensor& tensor) { return has_type(tensor, {Tensor::Type::HALF, Tensor::Type::BFLOAT16}); }
 
 Tensor::Type statistics_type(const Tensor& in) {
   return has_type(in, {Tensor::Type::DOUBLE}) ? Tensor::Type::DOUBLE : Tensor::Type::FLOAT;
@@ -100,7 +90,7 @@ at::Tensor parameter_of_rows(const Tensor& tensor, IntArrayRef shape, const Tens
   return present(tensor) ? in_type(shaped(tensor, shape), type) : at::Tensor();
 }
 
-void store(const Tensor& target, const at::Tensor& value) {
+void store_given(const Tensor& target, const at::Tensor& value) {
   if (present(target) && value.defined()) {
     at::Tensor result = alias(target);
     at::native::copy_(result, value.reshape(result.sizes()));
@@ -115,12 +105,9 @@ struct Result {
   Result(const Tensor& target, IntArrayRef shape, ScalarType type)
       : target(target),
         direct(
-            !present(target) ||
-            (TensorAccess::contiguous(target) && scalar_type(TensorAccess::type(target)) == type)),
+            !present(target) || (TensorAccess::contiguous(target) && scalar_type(TensorAccess::type(target)) == type)),
         tensor(direct ? shaped(target, shape) : new_tensor(shape, type)) {}
-  void finish() const {
-    direct ? given.keep() : store(target, tensor);
-  }
+  void finish() const { direct ? given.keep() : store_given(target, tensor); }
 
   const Tensor& target;
   bool direct;
@@ -305,9 +292,7 @@ Status BatchNorm::SetMode(Mode mode) {
   return Status::SUCCESS;
 }
 
-Status BatchNorm::SetEpsilon(double epsilon) {
-  return set_epsilon(epsilon_, epsilon);
-}
+Status BatchNorm::SetEpsilon(double epsilon) { return set_epsilon(epsilon_, epsilon); }
 
 Status BatchNorm::SetTraining(bool training) {
   training_ = training;
@@ -372,8 +357,8 @@ Status BatchNorm::RunBwd(
     Handle& handle, Tensor& grad_in, Tensor& grad_mean, Tensor& grad_variance, Tensor& grad_weight, Tensor& grad_bias,
     const Tensor& in, const Tensor& grad_out, const Tensor& mean, const Tensor& deviation, const Tensor& weight,
     const MemoryMaintainer& workspace) const {
-  const std::initializer_list<const Tensor*> operands = {
-      &grad_in, &grad_mean, &grad_variance, &grad_weight, &grad_bias, &in, &grad_out, &mean, &deviation, &weight};
+  const std::initializer_list<const Tensor*> operands = {&grad_in, &grad_mean, &grad_variance, &grad_weight, &grad_bias,
+                                                         &in,      &grad_out,  &mean,          &deviation,   &weight};
   return call<"musa::dnn::BatchNorm::RunBwd">(handle, operands, [&](Call& call) {
     const int64_t count = present(grad_in) ? check_batch(call, mode_, {&in, &grad_out, &grad_in})
                                            : check_batch(call, mode_, {&in, &grad_out});
@@ -428,8 +413,8 @@ Status BatchNorm::RunBwd(
               copy_unless_there(result, make_in(result, key, make));
             }
           }
-          store(grad_weight, scales);
-          store(grad_bias, shifts);
+          store_given(grad_weight, scales);
+          store_given(grad_bias, shifts);
           if (!present(grad_mean) && !present(grad_variance)) {
             return;
           }
@@ -442,23 +427,19 @@ Status BatchNorm::RunBwd(
           }
           const at::Tensor slope = scale.defined() ? ops::mul(scale, inverse) : inverse;
           if (present(grad_mean)) {
-            store(grad_mean, ops::mul(ops::mul(slope, shifts), at::native::wrapped_scalar_tensor(-1)));
+            store_given(grad_mean, ops::mul(ops::mul(slope, shifts), at::native::wrapped_scalar_tensor(-1)));
           }
           if (present(grad_variance)) {
             const at::Tensor product = ops::mul(ops::mul(slope, inverse), scales);
-            store(grad_variance, ops::mul(product, at::native::wrapped_scalar_tensor(-0.5)));
+            store_given(grad_variance, ops::mul(product, at::native::wrapped_scalar_tensor(-0.5)));
           }
         });
   });
 }
 
-Status LayerNorm::SetAxis(int count, const int* axes) {
-  return set_axes(axes_, count, axes);
-}
+Status LayerNorm::SetAxis(int count, const int* axes) { return set_axes(axes_, count, axes); }
 
-Status LayerNorm::SetEpsilon(double epsilon) {
-  return set_epsilon(epsilon_, epsilon);
-}
+Status LayerNorm::SetEpsilon(double epsilon) { return set_epsilon(epsilon_, epsilon); }
 
 Status LayerNorm::SetVarMode(VarMode mode) {
   mode_ = mode;
@@ -487,8 +468,8 @@ Status LayerNorm::Run(
           at::native::LayerNormKernel(
               kDeviceType, in_type(shaped(in, {rows.count, rows.length}), type),
               parameter_of_rows(weight, rows.length, in, type),
-              kOnHost ? parameter(bias, rows.length, in) : parameter_of_rows(bias, rows.length, in, type), rows.count, rows.length, epsilon, &result.tensor, &means,
-              &deviations);
+              kOnHost ? parameter(bias, rows.length, in) : parameter_of_rows(bias, rows.length, in, type), rows.count,
+              rows.length, epsilon, &result.tensor, &means, &deviations);
           statistics.keep();
           result.finish();
         });
@@ -498,8 +479,8 @@ Status LayerNorm::Run(
 Status LayerNorm::RunBwd(
     Handle& handle, Tensor& grad_in, Tensor& grad_weight, Tensor& grad_bias, const Tensor& grad_out, const Tensor& in,
     const Tensor& mean, const Tensor& rstd, const Tensor& weight, const MemoryMaintainer& workspace) const {
-  const std::initializer_list<const Tensor*> operands = {
-      &grad_in, &grad_weight, &grad_bias, &grad_out, &in, &mean, &rstd, &weight};
+  const std::initializer_list<const Tensor*> operands = {&grad_in, &grad_weight, &grad_bias, &grad_out,
+                                                         &in,      &mean,        &rstd,      &weight};
   return call<"musa::dnn::LayerNorm::RunBwd">(handle, operands, [&](Call& call) {
     Rows rows;
     if (!(present(grad_in) ? check_inputs(call, {&in, &grad_out, &grad_in}) : check_inputs(call, {&in, &grad_out})) ||
@@ -519,8 +500,8 @@ Status LayerNorm::RunBwd(
           at::native::LayerNormBackwardKernel(
               kDeviceType, in_type(shaped(grad_out, {rows.count, rows.length}), computed),
               in_type(shaped(in, {rows.count, rows.length}), computed), shaped(mean, rows.count),
-              shaped(rstd, rows.count), parameter_of_rows(weight, rows.length, in, computed),
-              rows.count, rows.length, &input.tensor, &scales.tensor, &shifts.tensor);
+              shaped(rstd, rows.count), parameter_of_rows(weight, rows.length, in, computed), rows.count, rows.length,
+              &input.tensor, &scales.tensor, &shifts.tensor);
           for (const Result* result : {&input, &scales, &shifts}) {
             result->finish();
           }
@@ -528,9 +509,7 @@ Status LayerNorm::RunBwd(
   });
 }
 
-Status GroupNorm::SetEpsilon(double epsilon) {
-  return set_epsilon(epsilon_, epsilon);
-}
+Status GroupNorm::SetEpsilon(double epsilon) { return set_epsilon(epsilon_, epsilon); }
 
 Status GroupNorm::SetAxis(int axis) {
   axis_ = axis;
@@ -578,21 +557,18 @@ Status GroupNorm::Run(
       const auto [value, means, deviations] = ops::native_group_norm(
           in_type(input, type).contiguous(kOnHost ? input.suggest_memory_format() : at::MemoryFormat::Contiguous),
           parameter_of_rows(weight, channels, in, type),
-          kOnHost ? parameter(bias, channels, in) : parameter_of_rows(bias, channels, in, type), samples, channels, input.numel() / (samples * channels), groups, epsilon);
+          kOnHost ? parameter(bias, channels, in) : parameter_of_rows(bias, channels, in, type), samples, channels,
+          input.numel() / (samples * channels), groups, epsilon);
       at::native::copy_(result, value);
-      store(mean, means);
-      store(rstd, deviations);
+      store_given(mean, means);
+      store_given(rstd, deviations);
     });
   });
 }
 
-Status RMSNorm::SetEpsilon(double epsilon) {
-  return set_epsilon(epsilon_, epsilon);
-}
+Status RMSNorm::SetEpsilon(double epsilon) { return set_epsilon(epsilon_, epsilon); }
 
-Status RMSNorm::SetAxis(int count, const int* axes) {
-  return set_axes(axes_, count, axes);
-}
+Status RMSNorm::SetAxis(int count, const int* axes) { return set_axes(axes_, count, axes); }
 
 Status RMSNorm::Run(Handle& handle, Tensor& out, Tensor& rstd, const Tensor& in, const Tensor& weight) const {
   return call<"musa::dnn::RMSNorm::Run">(handle, {&out, &rstd, &in, &weight}, [&](Call& call) {

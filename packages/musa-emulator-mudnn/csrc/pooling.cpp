@@ -220,10 +220,10 @@ void maximum_backward(
   const at::Tensor positions = indices.contiguous(); // torch assumes that they are contiguous
   at::native::copy_(
       grad_in,
-      window.slides() ? ops::max_pool3d_with_indices_backward(
-                            gradient, grad_in, window.kernel, window.stride, window.pad, window.dilation, window.ceil,
-                            positions)
-                      : ops::adaptive_max_pool3d_backward(gradient, grad_in, positions));
+      window.slides()
+          ? ops::max_pool3d_with_indices_backward(
+                gradient, grad_in, window.kernel, window.stride, window.pad, window.dilation, window.ceil, positions)
+          : ops::adaptive_max_pool3d_backward(gradient, grad_in, positions));
 }
 
 void mean_backward(const Window& window, at::Tensor& grad_in, const at::Tensor& grad_out) {

@@ -37,7 +37,7 @@
 #include <vector>
 
 #include "support/call.h"
-#include "support/borrowed.h"
+#include "support/alias.h"
 #include "support/outputs.h"
 #include "support/shapes.h"
 #include "support/small.h"
@@ -51,7 +51,7 @@ using at::Scalar;
 using Type = Tensor::Type;
 using DimSet = std::bitset<Tensor::kMaxDims>;
 
-bool floating(Type type) {
+bool floating_type(Type type) {
   return type == Type::HALF || type == Type::BFLOAT16 || type == Type::FLOAT || type == Type::DOUBLE;
 }
 
@@ -62,8 +62,8 @@ bool integer(Type type) {
 // Whether `out` can hold sums and products of values of `in`: the same type, or a wider one of the same kind.
 bool holds(Type out, Type in) {
   const bool wider = c10::elementSize(scalar_type(out)) > c10::elementSize(scalar_type(in));
-  if (floating(in)) {
-    return out == in || (floating(out) && wider);
+  if (floating_type(in)) {
+    return out == in || (floating_type(out) && wider);
   }
   return integer(out) && (out == in || in == Type::BOOL || wider);
 }
@@ -83,7 +83,7 @@ bool accept_in(Call& call, const Tensor& in) {
   const Type type = TensorAccess::type(in);
   return call.require(TensorAccess::present(in), Status::INVALID_PARAMETER, "the input is absent") &&
       call.require(
-          floating(type) || integer(type) || type == Type::BOOL, Status::NOT_SUPPORTED,
+          floating_type(type) || integer(type) || type == Type::BOOL, Status::NOT_SUPPORTED,
           "the type of the input is not supported");
 }
 
@@ -187,14 +187,13 @@ bool accept_types(Call& call, Reduce::Mode mode, Type out, Type in) {
     case M::MAX:
     case M::MIN:
     case M::MAX_UNSTABLE:
-    case M::MIN_UNSTABLE:
-      return call.require(out == in, Status::INVALID_PARAMETER, "out and in differ in type");
+    case M::MIN_UNSTABLE: return call.require(out == in, Status::INVALID_PARAMETER, "out and in differ in type");
     case M::MEAN:
     case M::NORM:
     case M::VARIANCE:
     case M::STD:
     case M::L2LOSS:
-      if (!call.require(floating(in), Status::NOT_SUPPORTED, "the mode supports floating types only")) {
+      if (!call.require(floating_type(in), Status::NOT_SUPPORTED, "the mode supports floating types only")) {
         return false;
       }
       break;
@@ -288,9 +287,7 @@ void reduce_into(Reduce::Mode mode, double order, double correction, const Tenso
   given.keep();
 }
 
-bool largest(Reduce::Mode mode) {
-  return mode == Reduce::Mode::MAX || mode == Reduce::Mode::MAX_UNSTABLE;
-}
+bool largest(Reduce::Mode mode) { return mode == Reduce::Mode::MAX || mode == Reduce::Mode::MAX_UNSTABLE; }
 
 bool has_indices(Call& call, Reduce::Mode mode) {
   return call.require(
@@ -325,9 +322,7 @@ Status Reduce::SetMode(Mode mode) {
   return Status::SUCCESS;
 }
 
-Status Reduce::SetDim(std::initializer_list<int> dims) {
-  return SetDim(static_cast<int>(dims.size()), dims.begin());
-}
+Status Reduce::SetDim(std::initializer_list<int> dims) { return SetDim(static_cast<int>(dims.size()), dims.begin()); }
 
 Status Reduce::SetDim(int count, const int* dims) {
   if (count < 0 || count > Tensor::kMaxDims || (count > 0 && dims == nullptr) ||
@@ -391,8 +386,7 @@ Status Reduce::RunWithIndices(
       return call.status();
     }
     return call.enqueue(
-        workspace, partial_results(in),
-        [largest = largest(mode_), out = *place, indices = *index_place, what = *what] {
+        workspace, partial_results(in), [largest = largest(mode_), out = *place, indices = *index_place, what = *what] {
           at::Tensor values = alias(out);
           at::Tensor places = alias(indices);
           const at::Tensor in = alias(what.in);
@@ -422,15 +416,14 @@ Status Reduce::RunIndices(Handle& handle, Tensor& indices, const Tensor& in, con
     if (!place || !accept_indices(call, indices, *what)) {
       return call.status();
     }
-    return call.enqueue(
-        workspace, partial_results(in), [largest = largest(mode_), indices = *place, what = *what] {
-          if (what.dims.size() == 1 && is_small_extreme(indices, what.in, what.dims[0])) {
-            find_small(largest, indices, what.in);
-            return;
-          }
-          at::Tensor places = alias(indices);
-          run_indices(largest, places, what);
-        });
+    return call.enqueue(workspace, partial_results(in), [largest = largest(mode_), indices = *place, what = *what] {
+      if (what.dims.size() == 1 && is_small_extreme(indices, what.in, what.dims[0])) {
+        find_small(largest, indices, what.in);
+        return;
+      }
+      at::Tensor places = alias(indices);
+      run_indices(largest, places, what);
+    });
   });
 }
 

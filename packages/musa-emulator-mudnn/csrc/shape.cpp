@@ -50,9 +50,7 @@ Tensor part_of(const Tensor& whole, const int64_t* starts, const int64_t* steps,
   return part;
 }
 
-bool packed(const Tensor& tensor) {
-  return has_type(tensor, {Tensor::Type::QINT4});
-}
+bool packed(const Tensor& tensor) { return has_type(tensor, {Tensor::Type::QINT4}); }
 
 // Checks that call() makes of its operands, for arrays of operands, which are not passed to it.
 Status accept(const Handle& handle, const char* name, std::initializer_list<const Tensor*> operands) {

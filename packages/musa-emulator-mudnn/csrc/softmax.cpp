@@ -12,7 +12,7 @@
 #include <ATen/ops/logsumexp_native.h>
 
 #include "support/call.h"
-#include "support/borrowed.h"
+#include "support/alias.h"
 #include "support/outputs.h"
 #include "support/shapes.h"
 
@@ -26,16 +26,8 @@ constexpr int64_t kRowOnChip = 65536;
 // Number of elements that take about a microsecond.
 constexpr int64_t kBrief = 4096;
 
-bool floating(const Tensor& tensor) {
-  return has_type(tensor, {Tensor::Type::HALF, Tensor::Type::BFLOAT16, Tensor::Type::FLOAT, Tensor::Type::DOUBLE});
-}
-
 bool reduced(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
-}
-
-bool same_type(const Tensor& a, const Tensor& b) {
-  return TensorAccess::type(a) == TensorAccess::type(b);
 }
 
 // Checks that all calls share, for operands with the shape of `in`.
@@ -163,7 +155,8 @@ Status Softmax::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryM
     if (dim < 0) {
       return call.status();
     }
-    if (kOnHost && !sums && same_type(out, in) && dim == TensorAccess::ndim(in) - 1 && TensorAccess::elements(in) <= kBrief) {
+    if (kOnHost && !sums && same_type(out, in) && dim == TensorAccess::ndim(in) - 1 &&
+        TensorAccess::elements(in) <= kBrief) {
       // Calls torch's kernel directly, without the dispatcher, so no thread-local modes need to be set.
       return call.enqueue_brief([log = mode_ == Mode::LOGSOFTMAX, dim, out = out, in = in] {
         const AliasScope aliases;

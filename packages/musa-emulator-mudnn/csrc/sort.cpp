@@ -75,7 +75,7 @@ size_t second_pair(const Tensor& in) {
 }
 
 // Writes the elements found to the start of an output.
-void store(Tensor out, const at::Tensor& found) {
+void store_shaped(Tensor out, const at::Tensor& found) {
   out.SetNdInfo(found.dim(), found.sizes().data());
   at::Tensor result = alias(out);
   at::native::copy_(result, found);
@@ -288,15 +288,15 @@ Status Unique::Run(
         workspace, second_pair(in),
         [found, mode = mode_, values = values, inverse = inverse, counts = counts, in = in] {
           Uniques unique;
-          std::tie(unique.values, unique.inverse, unique.counts) = ops::_unique2(
-              alias(in), /*sorted=*/true, /*return_inverse=*/true, /*return_counts=*/true);
+          std::tie(unique.values, unique.inverse, unique.counts) =
+              ops::_unique2(alias(in), /*sorted=*/true, /*return_inverse=*/true, /*return_counts=*/true);
           if (kOnHost && mode == Mode::UNSORTED) {
             order_by_occurrence(unique);
           }
           at::Tensor places = alias(inverse);
           at::native::copy_(places, unique.inverse);
-          store(values, unique.values);
-          store(counts, unique.counts);
+          store_shaped(values, unique.values);
+          store_shaped(counts, unique.counts);
           *found = unique.values.numel();
         });
     if (status == Status::SUCCESS) {
@@ -319,7 +319,7 @@ Status Nonzero::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryM
     const auto count = static_cast<size_t>(TensorAccess::elements(in));
     const Status status = call.run_and_wait(workspace, count * sizeof(int64_t), [found, out = out, in = in] {
       const at::Tensor places = ops::nonzero(alias(in));
-      store(out, places);
+      store_shaped(out, places);
       *found = places.size(0);
     });
     if (status == Status::SUCCESS) {

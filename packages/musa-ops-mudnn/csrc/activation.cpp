@@ -119,9 +119,7 @@ bool elu_served(
       (scale.toDouble() == 1 || !contains(reduced_types, self.scalar_type()));
 }
 
-bool is_known(c10::string_view approximate) {
-  return approximate == "none" || approximate == "tanh";
-}
+bool is_known(c10::string_view approximate) { return approximate == "none" || approximate == "tanh"; }
 
 void gelu(Common /*common*/, const at::Tensor& self, c10::string_view approximate, const at::Tensor& out) {
   run_unary(approximate == "tanh" ? UnaryMode::GELU_TANH : UnaryMode::GELU, out, self);
@@ -139,8 +137,7 @@ bool leaky_relu_served(const at::Tensor& self, const at::Scalar& slope) {
   return serves<float_types>(self) && are_parameters(slope);
 }
 
-void softplus(
-    const at::Tensor& self, const at::Scalar& beta, const at::Scalar& threshold, const at::Tensor& out) {
+void softplus(const at::Tensor& self, const at::Scalar& beta, const at::Scalar& threshold, const at::Tensor& out) {
   run_unary(UnaryMode::SOFTPLUS, out, self, beta.toDouble(), threshold.toDouble());
 }
 
@@ -159,9 +156,7 @@ void glu(at::TensorIteratorBase& iter, const at::Tensor& self, int64_t dim, cons
 }
 
 // A single element along the dimension cannot be halved; torch raises the error.
-bool glu_served(const at::Tensor& self, int64_t /*dim*/) {
-  return serves<float_types>(self) && self.dim() > 0;
-}
+bool glu_served(const at::Tensor& self, int64_t /*dim*/) { return serves<float_types>(self) && self.dim() > 0; }
 
 at::Tensor prelu(const at::Tensor& self, const at::Tensor& weight) {
   at::Tensor out = empty_as(self, self.scalar_type());
@@ -339,8 +334,7 @@ void softplus_backward(
     const at::Tensor scaled = made(UnaryMode::MUL, self, beta.toDouble());
     const at::Tensor slope = made(UnaryMode::SIGMOID, scaled);
     run_binary(BinaryMode::MUL, slope, slope, grad);
-    run_ternary(
-        TernaryMode::SELECT, result, mask_of(UnaryMode::GT, scaled, threshold.toDouble()), grad, slope);
+    run_ternary(TernaryMode::SELECT, result, mask_of(UnaryMode::GT, scaled, threshold.toDouble()), grad, slope);
   });
 }
 
@@ -491,8 +485,7 @@ void run_log_sigmoid(const at::Tensor& out, const at::Tensor& buffer, const at::
 }
 
 std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
-  std::tuple<at::Tensor, at::Tensor> outputs(
-      empty_as(self, self.scalar_type()), empty_as(self, self.scalar_type()));
+  std::tuple<at::Tensor, at::Tensor> outputs(empty_as(self, self.scalar_type()), empty_as(self, self.scalar_type()));
   run_log_sigmoid(std::get<0>(outputs), std::get<1>(outputs), self);
   return outputs;
 }

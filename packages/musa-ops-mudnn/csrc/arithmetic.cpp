@@ -23,9 +23,7 @@
 namespace musa_ops_mudnn {
 namespace {
 
-bool is_integral(at::ScalarType dtype) {
-  return at::isIntegralType(dtype, /*includeBool=*/true);
-}
+bool is_integral(at::ScalarType dtype) { return at::isIntegralType(dtype, /*includeBool=*/true); }
 
 // One call each for two tensors, a tensor and a number, and a number and a tensor.
 template <BinaryMode tensors, UnaryMode by_number, UnaryMode of_number>
@@ -113,8 +111,7 @@ void mul(Common common, const at::Tensor& self, const at::Tensor& other, const a
 }
 
 void true_divide(Common common, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  compute<BinaryMode::TRUEDIV, UnaryMode::TRUEDIV, UnaryMode::TRUEDIV_BY_ALPHA>(
-      common.dtype, self, other, out);
+  compute<BinaryMode::TRUEDIV, UnaryMode::TRUEDIV, UnaryMode::TRUEDIV_BY_ALPHA>(common.dtype, self, other, out);
 }
 
 void divide(
@@ -123,8 +120,7 @@ void divide(
   if (!rounding_mode.has_value()) {
     true_divide(common, self, other, out);
   } else if (*rounding_mode == "floor") {
-    compute<BinaryMode::FLOORDIV, UnaryMode::FLOORDIV, UnaryMode::FLOORDIV_BY_ALPHA>(
-        common.dtype, self, other, out);
+    compute<BinaryMode::FLOORDIV, UnaryMode::FLOORDIV, UnaryMode::FLOORDIV_BY_ALPHA>(common.dtype, self, other, out);
   } else {
     compute<BinaryMode::TRUNCATEDIV, UnaryMode::TRUNCATEDIV, UnaryMode::TRUNCATEDIV_BY_ALPHA>(
         common.dtype, self, other, out);
@@ -138,8 +134,7 @@ bool quotient_served(const at::Tensor& self, const at::Tensor& other) {
         number_in(other).toLong() == 0);
 }
 
-bool divide_served(
-    const at::Tensor& self, const at::Tensor& other, std::optional<std::string_view> rounding_mode) {
+bool divide_served(const at::Tensor& self, const at::Tensor& other, std::optional<std::string_view> rounding_mode) {
   return rounding_mode.has_value() ? quotient_served(self, other) : serves_with_numbers<all_types>(self, other);
 }
 
@@ -161,9 +156,7 @@ bool floor_divide_out_served(const at::Tensor& self, const at::Tensor& other, at
   return quotient_served(self, other) && writable(out);
 }
 
-bool floor_divide_in_place_served(at::Tensor& self, const at::Tensor& other) {
-  return quotient_served(self, other);
-}
+bool floor_divide_in_place_served(at::Tensor& self, const at::Tensor& other) { return quotient_served(self, other); }
 
 void fmod(Common common, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
   compute<BinaryMode::TRUNCATEMOD, UnaryMode::TRUNCATEMOD>(common.dtype, self, other, out);

@@ -32,16 +32,14 @@ bool has_flash(const Tensor& query, const Tensor& value) {
   const int64_t of_key = query.size(-1);
   const int64_t of_value = value.size(-1);
   const int64_t larger = std::max(of_key, of_value);
-  return architecture >= 31 ? larger <= 160 || (of_key == 192 && of_value == 128)
-                            : architecture >= 22 && larger <= 128;
+  return architecture >= 31 ? larger <= 160 || (of_key == 192 && of_value == 128) : architecture >= 22 && larger <= 128;
 }
 
 Attention configured(
     const AttentionSizes& sizes, at::ScalarType dtype, double dropout_p, bool is_causal, std::optional<double> scale) {
   Attention op;
   check(op.SetComputeMode(compute_mode(dtype)), "ScaledDotProductAttention::SetComputeMode");
-  check(
-      op.SetEmbedDim(static_cast<int>(sizes.heads * sizes.value_size)), "ScaledDotProductAttention::SetEmbedDim");
+  check(op.SetEmbedDim(static_cast<int>(sizes.heads * sizes.value_size)), "ScaledDotProductAttention::SetEmbedDim");
   check(op.SetHeadsNum(static_cast<int>(sizes.heads)), "ScaledDotProductAttention::SetHeadsNum");
   check(op.SetBatchSize(static_cast<int>(sizes.batch)), "ScaledDotProductAttention::SetBatchSize");
   check(op.SetMaxSeqlenQ(static_cast<int>(sizes.longest_q)), "ScaledDotProductAttention::SetMaxSeqlenQ");
@@ -72,9 +70,7 @@ bool has_rows(const Tensor& tensor) {
 
 } // namespace
 
-Tensor with_rows(const Tensor& tensor) {
-  return has_rows(tensor) ? tensor : tensor.contiguous();
-}
+Tensor with_rows(const Tensor& tensor) { return has_rows(tensor) ? tensor : tensor.contiguous(); }
 
 namespace {
 
@@ -138,8 +134,8 @@ using Optional = std::optional<Tensor>;
 // ---- Predicates ----------------------------------------------------------------------------------------------------
 
 bool fits_mask(const Tensor& mask, const Tensor& query, const Tensor& key) {
-  if (!serves_tensor(mask, bool_type | one(at::kFloat) | one(query.scalar_type())) ||
-      mask.device() != query.device() || mask.dim() < 2 || mask.dim() > query.dim()) {
+  if (!serves_tensor(mask, bool_type | one(at::kFloat) | one(query.scalar_type())) || mask.device() != query.device() ||
+      mask.dim() < 2 || mask.dim() > query.dim()) {
     return false;
   }
   const std::array<int64_t, 4> scores{
@@ -155,10 +151,10 @@ bool fits_mask(const Tensor& mask, const Tensor& query, const Tensor& key) {
 
 // Operands of shape [N, heads, L, E] or [heads, L, E].
 bool served(
-    const Tensor& query, const Tensor& key, const Tensor& value, const Optional& mask, double dropout_p,
-    bool is_causal, std::optional<double> scale) {
-  if (!serves<matrix_types>(query, key, value) || (query.dim() != 4 && query.dim() != 3) ||
-      key.dim() != query.dim() || value.dim() != query.dim() || key.scalar_type() != query.scalar_type() ||
+    const Tensor& query, const Tensor& key, const Tensor& value, const Optional& mask, double dropout_p, bool is_causal,
+    std::optional<double> scale) {
+  if (!serves<matrix_types>(query, key, value) || (query.dim() != 4 && query.dim() != 3) || key.dim() != query.dim() ||
+      value.dim() != query.dim() || key.scalar_type() != query.scalar_type() ||
       value.scalar_type() != query.scalar_type()) {
     return false;
   }
@@ -296,8 +292,7 @@ void run_math(
   dnn::Tensor weights = describe(to.weights);
   dnn::Tensor keep = describe(to.keep);
   check(
-      op.RunMath(
-          on.handle(), out, weights, operand(q), operand(k), operand(v), mask.described, keep, on.workspace()),
+      op.RunMath(on.handle(), out, weights, operand(q), operand(k), operand(v), mask.described, keep, on.workspace()),
       "ScaledDotProductAttention::RunMath", {&q, &k, &v});
 }
 
@@ -329,9 +324,8 @@ Results attention(
     // RunMath does not return logsumexp, and its backward pass does not need it.
     run_fill(to.logsumexp, std::numeric_limits<double>::quiet_NaN());
   }
-  return {
-      out, to.logsumexp, Tensor(), Tensor(), c10::SymInt(q->size(2)), c10::SymInt(k->size(2)), seeds.seed,
-      seeds.offset, Tensor()};
+  return {out,        to.logsumexp, Tensor(), Tensor(), c10::SymInt(q->size(2)), c10::SymInt(k->size(2)),
+          seeds.seed, seeds.offset, Tensor()};
 }
 
 bool attention_served(
@@ -371,9 +365,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
   Tensor grad_query = at::empty_like(query);
   Tensor grad_key = at::empty_like(key);
   Tensor grad_value = at::empty_like(value);
-  const auto whole = [](const Tensor& tensor) {
-    return tensor.dim() == 3 ? tensor.unsqueeze(0) : tensor;
-  };
+  const auto whole = [](const Tensor& tensor) { return tensor.dim() == 3 ? tensor.unsqueeze(0) : tensor; };
   const OnDevice on(q);
   dnn::Tensor dq = describe(whole(grad_query));
   dnn::Tensor dk = describe(whole(grad_key));
@@ -419,8 +411,7 @@ void declare_attention(OpPack& pack) {
   // The runtime redispatches the choice of scaled_dot_product_attention to this operator, so that the policy (without
   // muDNN, or with torch's CPU kernels first) applies to attention too.
   pack.impl("aten::_fused_sdp_choice", TORCH_FN(fused_sdp_choice), TORCH_FN(fused_sdp_choice_served));
-  pack.impl(
-      "aten::_scaled_dot_product_fused_attention_overrideable", TORCH_FN(attention), TORCH_FN(attention_served));
+  pack.impl("aten::_scaled_dot_product_fused_attention_overrideable", TORCH_FN(attention), TORCH_FN(attention_served));
   pack.impl(
       "aten::_scaled_dot_product_fused_attention_overrideable_backward", TORCH_FN(attention_backward),
       TORCH_FN(attention_backward_served));

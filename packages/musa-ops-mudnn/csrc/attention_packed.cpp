@@ -89,17 +89,16 @@ PackedResults flash_attention(
     c10::SymInt max_q, c10::SymInt max_k, double dropout_p, bool is_causal, bool /*return_debug_mask*/,
     std::optional<double> scale, Length /*window_left*/, Length window_right, const Optional& /*seqused_k*/,
     const Optional& /*alibi_slopes*/
-    MUSA_SINCE_TORCH_2_12(, const Optional& /*block_table*/, std::optional<int64_t> /*num_splits*/)) {
+        MUSA_SINCE_TORCH_2_12(, const Optional& /*block_table*/, std::optional<int64_t> /*num_splits*/)) {
   const int64_t longest_q = max_q.expect_int();
   const int64_t longest_k = max_k.expect_int();
   const Tensor q = with_rows(query);
   const Tensor k = with_rows(key);
   const Tensor v = with_rows(value);
-  Attention op = attention_of(
-      q, v, *cum_seq_q, longest_q, longest_k, dropout_p, sees_no_future(is_causal, window_right), scale);
+  Attention op =
+      attention_of(q, v, *cum_seq_q, longest_q, longest_k, dropout_p, sees_no_future(is_causal, window_right), scale);
   Tensor out = at::empty({q.size(0), q.size(1), v.size(2)}, q.options());
-  const Tensor sums =
-      at::empty({cum_seq_q->numel() - 1, q.size(1), longest_q}, q.options().dtype(at::kFloat));
+  const Tensor sums = at::empty({cum_seq_q->numel() - 1, q.size(1), longest_q}, q.options().dtype(at::kFloat));
   Seeds seeds;
   Tensor keep;
   if (dropout_p > 0) {
@@ -109,8 +108,7 @@ PackedResults flash_attention(
   }
   Run{op, q, k, v, *cum_seq_q, *cum_seq_k}(out, sums, keep);
   // muDNN writes [B, heads, longest]; torch's operator returns [heads, T].
-  Tensor logsumexp =
-      PackedSequences(*cum_seq_q, longest_q, q.size(0)).pack(sums.transpose(1, 2)).t().contiguous();
+  Tensor logsumexp = PackedSequences(*cum_seq_q, longest_q, q.size(0)).pack(sums.transpose(1, 2)).t().contiguous();
   return {std::move(out), std::move(logsumexp), seeds.seed, seeds.offset, at::empty({0}, q.options())};
 }
 
@@ -119,12 +117,11 @@ bool flash_attention_served(
     c10::SymInt max_q, c10::SymInt max_k, double dropout_p, bool is_causal, bool return_debug_mask,
     std::optional<double> scale, Length window_left, Length window_right, const Optional& seqused_k,
     const Optional& alibi_slopes
-    MUSA_SINCE_TORCH_2_12(, const Optional& block_table, std::optional<int64_t> /*num_splits*/)) {
+        MUSA_SINCE_TORCH_2_12(, const Optional& block_table, std::optional<int64_t> /*num_splits*/)) {
   return !return_debug_mask && given(cum_seq_q) && given(cum_seq_k) && !given(seqused_k) && !given(alibi_slopes) &&
-      MUSA_SINCE_TORCH_2_12(!given(block_table) &&)
-      served(
-             query, key, value, *cum_seq_q, *cum_seq_k, max_q, max_k, dropout_p, is_causal, scale, window_left,
-             window_right);
+      MUSA_SINCE_TORCH_2_12(!given(block_table) &&) served(
+          query, key, value, *cum_seq_q, *cum_seq_k, max_q, max_k, dropout_p, is_causal, scale, window_left,
+          window_right);
 }
 
 std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(
@@ -139,10 +136,9 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(
   const Tensor v = with_rows(value);
   const Tensor gradient = with_rows(grad_out);
   const Tensor result = with_rows(out);
-  Attention op = attention_of(
-      q, v, cum_seq_q, longest_q, longest_k, dropout_p, sees_no_future(is_causal, window_right), scale);
-  const Tensor sums =
-      PackedSequences(cum_seq_q, longest_q, q.size(0)).pad(logsumexp.t()).transpose(1, 2).contiguous();
+  Attention op =
+      attention_of(q, v, cum_seq_q, longest_q, longest_k, dropout_p, sees_no_future(is_causal, window_right), scale);
+  const Tensor sums = PackedSequences(cum_seq_q, longest_q, q.size(0)).pad(logsumexp.t()).transpose(1, 2).contiguous();
   Tensor keep;
   if (dropout_p > 0) {
     Seeds(rng_state, unused).give_to(op);
@@ -168,8 +164,7 @@ bool flash_attention_backward_served(
     double dropout_p, bool is_causal, const Tensor& rng_state, const Tensor& unused, std::optional<double> scale,
     Length window_left, Length window_right) {
   return cum_seq_q.defined() && cum_seq_k.defined() &&
-      served(
-             query, key, value, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal, scale, window_left,
+      served(query, key, value, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal, scale, window_left,
              window_right) &&
       serves<matrix_types>(query, grad_out, out, logsumexp) && grad_out.scalar_type() == query.scalar_type() &&
       out.scalar_type() == query.scalar_type() && grad_out.sizes() == out.sizes() && out.dim() == 3 &&
@@ -185,8 +180,7 @@ bool flash_attention_backward_served(
 void declare_packed_attention(OpPack& pack) {
   pack.impl("aten::_flash_attention_forward", TORCH_FN(flash_attention), TORCH_FN(flash_attention_served));
   pack.impl(
-      "aten::_flash_attention_backward", TORCH_FN(flash_attention_backward),
-      TORCH_FN(flash_attention_backward_served));
+      "aten::_flash_attention_backward", TORCH_FN(flash_attention_backward), TORCH_FN(flash_attention_backward_served));
 }
 
 } // namespace musa_ops_mudnn

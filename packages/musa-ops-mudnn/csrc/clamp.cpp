@@ -52,9 +52,7 @@ void clip(const at::Tensor& out, const at::Tensor& in, const Bound& low, const B
       high.has_value() ? number_as(*high, dtype) : extreme(dtype, /*upper=*/true));
 }
 
-Bound bound_of(at::OptionalScalarRef value) {
-  return value.has_value() ? Bound(value.get()) : std::nullopt;
-}
+Bound bound_of(at::OptionalScalarRef value) { return value.has_value() ? Bound(value.get()) : std::nullopt; }
 
 // torch's meta functions have converted the input to the result's dtype.
 void clamp(
@@ -63,19 +61,15 @@ void clamp(
   clip(out, iter.input(0), bound_of(min), bound_of(max));
 }
 
-void clamp_min(
-    at::TensorIteratorBase& iter, const at::Tensor& /*self*/, const at::Scalar& min, const at::Tensor& out) {
+void clamp_min(at::TensorIteratorBase& iter, const at::Tensor& /*self*/, const at::Scalar& min, const at::Tensor& out) {
   clip(out, iter.input(0), min, std::nullopt);
 }
 
-void clamp_max(
-    at::TensorIteratorBase& iter, const at::Tensor& /*self*/, const at::Scalar& max, const at::Tensor& out) {
+void clamp_max(at::TensorIteratorBase& iter, const at::Tensor& /*self*/, const at::Scalar& max, const at::Tensor& out) {
   clip(out, iter.input(0), std::nullopt, max);
 }
 
-bool is_real(const Bound& bound) {
-  return !bound.has_value() || !bound->isComplex();
-}
+bool is_real(const Bound& bound) { return !bound.has_value() || !bound->isComplex(); }
 
 bool clamp_served(const at::Tensor& self, const Bound& min, const Bound& max) {
   return serves<number_types>(self) && is_real(min) && is_real(max);
@@ -86,7 +80,8 @@ bool clamp_one_served(const at::Tensor& self, const at::Scalar& bound) {
 }
 
 void clamp_tensors(
-    Common common, const at::Tensor& self, at::OptionalTensorRef min, at::OptionalTensorRef max, const at::Tensor& out) {
+    Common common, const at::Tensor& self, at::OptionalTensorRef min, at::OptionalTensorRef max,
+    const at::Tensor& out) {
   const at::ScalarType dtype = common.dtype;
   write_as(dtype, out, [&](const at::Tensor& result) {
     const Operand in = in_dtype(self, dtype);
@@ -148,7 +143,8 @@ bool hardtanh_in_place_served(at::Tensor& self, const at::Scalar& min, const at:
 }
 
 void threshold(
-    Common common, const at::Tensor& self, const at::Scalar& threshold, const at::Scalar& value, const at::Tensor& out) {
+    Common common, const at::Tensor& self, const at::Scalar& threshold, const at::Scalar& value,
+    const at::Tensor& out) {
   const at::ScalarType dtype = common.dtype;
   const at::ScalarType wide = at::isReducedFloatingType(dtype) ? at::kFloat : dtype; // torch compares in this dtype
   const at::Tensor below = empty_as(self, at::kBool);

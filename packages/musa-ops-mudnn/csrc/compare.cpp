@@ -62,9 +62,7 @@ struct Logical {
     compare_in<tensors, number, number>(iter.common_dtype(), self, other, out);
     return out;
   }
-  static at::Tensor& in_place(at::Tensor& self, const at::Tensor& other) {
-    return out(self, other, self);
-  }
+  static at::Tensor& in_place(at::Tensor& self, const at::Tensor& other) { return out(self, other, self); }
 };
 
 bool logical_served(const at::Tensor& self, const at::Tensor& other) {
@@ -96,11 +94,11 @@ void declare_comparison(OpPack& pack, Names of_tensors, Names with_number) {
 
 void declare_compare(OpPack& pack) {
 // Arguments: the name, the mode, and the mode with exchanged operands.
-#define COMPARISON(NAME, MODE, EXCHANGED)                                                                           \
-  declare_comparison<                                                                                               \
+#define COMPARISON(NAME, MODE, EXCHANGED) \
+  declare_comparison< \
       at::meta::structured_##NAME##_Tensor, at::meta::structured_##NAME##_Scalar, BinaryMode::MODE, UnaryMode::MODE, \
-      UnaryMode::EXCHANGED>(                                                                                        \
-      pack, {"aten::" #NAME ".Tensor", "aten::" #NAME ".Tensor_out", "aten::" #NAME "_.Tensor"},                    \
+      UnaryMode::EXCHANGED>( \
+      pack, {"aten::" #NAME ".Tensor", "aten::" #NAME ".Tensor_out", "aten::" #NAME "_.Tensor"}, \
       {"aten::" #NAME ".Scalar", "aten::" #NAME ".Scalar_out", "aten::" #NAME "_.Scalar"})
   COMPARISON(eq, EQ, EQ);
   COMPARISON(ne, NE, NE);

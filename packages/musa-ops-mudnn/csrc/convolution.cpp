@@ -39,8 +39,7 @@ std::optional<int> small(int64_t value, int64_t least) {
 
 // Returns nullopt if the arguments are inconsistent or muDNN does not support them; the next provider raises the error.
 std::optional<Windows> windows_of(
-    const at::Tensor& input, const at::Tensor& weight, const Lists& lists, bool transposed,
-    const c10::SymInt& groups) {
+    const at::Tensor& input, const at::Tensor& weight, const Lists& lists, bool transposed, const c10::SymInt& groups) {
   const int64_t dims = input.dim();
   const auto group_count = groups.maybe_as_int();
   if ((dims != 4 && dims != 5) || weight.dim() != dims || !group_count || !small(*group_count, 1)) {
@@ -127,9 +126,7 @@ void add_bias(const at::Tensor& out, const at::Tensor& bias) {
 }
 
 // muDNN before 3.1 does not support a bias in 3-d convolutions.
-bool fuses_bias(const Windows& windows) {
-  return windows.space == 2 || dnn::GetVersion() >= 3100;
-}
+bool fuses_bias(const Windows& windows) { return windows.space == 2 || dnn::GetVersion() >= 3100; }
 
 void run_forward(
     const Windows& windows, const at::Tensor& out, const at::Tensor& in, const at::Tensor& weight,
@@ -146,14 +143,12 @@ void run_forward(
   if (bias.defined() && fuses_bias(windows)) {
     const Conv::FusedActivationDesc none;
     check(
-        op.RunFusion(
-            on.handle(), result, image, filter, operand(bias), dnn::Tensor(), none, algorithm, on.workspace()),
+        op.RunFusion(on.handle(), result, image, filter, operand(bias), dnn::Tensor(), none, algorithm, on.workspace()),
         "Convolution::RunFusion", {&out, &in, &weight, &bias});
     return;
   }
   check(
-      op.Run(on.handle(), result, image, filter, algorithm, on.workspace()), "Convolution::Run",
-      {&out, &in, &weight});
+      op.Run(on.handle(), result, image, filter, algorithm, on.workspace()), "Convolution::Run", {&out, &in, &weight});
   if (bias.defined()) {
     add_bias(out, bias);
   }
@@ -226,16 +221,13 @@ at::Tensor convolution(
   // This direction has no call that adds the bias. Computed in FLOAT, so that 16-bit results are rounded once, after
   // the addition.
   write_as(at::kFloat, out, [&](const at::Tensor& result) {
-    run_backward_data(
-        *windows, result, in_dtype(image, at::kFloat), in_dtype(filter, at::kFloat), format, dtype);
+    run_backward_data(*windows, result, in_dtype(image, at::kFloat), in_dtype(filter, at::kFloat), format, dtype);
     add_bias(result, in_dtype(addend, at::kFloat));
   });
   return out;
 }
 
-bool one_dtype(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type();
-}
+bool one_dtype(const at::Tensor& a, const at::Tensor& b) { return a.scalar_type() == b.scalar_type(); }
 
 bool convolution_served(
     const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
@@ -259,8 +251,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
   const at::MemoryFormat format = common_format(input, weight);
   std::tuple<at::Tensor, at::Tensor, at::Tensor> grads;
   auto& [grad_input, grad_weight, grad_bias] = grads;
-  const at::Tensor gradient =
-      output_mask[0] || output_mask[1] ? grad_output.contiguous(format) : grad_output;
+  const at::Tensor gradient = output_mask[0] || output_mask[1] ? grad_output.contiguous(format) : grad_output;
   if (output_mask[0]) {
     grad_input = empty_image(input.sizes(), input, format);
     const Operand filter = contiguous(weight, format);

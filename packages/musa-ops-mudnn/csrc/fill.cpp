@@ -18,9 +18,7 @@ at::Tensor& fill_number(at::Tensor& self, const at::Scalar& value) {
   return self;
 }
 
-bool fill_number_served(at::Tensor& self, const at::Scalar& /*value*/) {
-  return serves<all_types>(self);
-}
+bool fill_number_served(at::Tensor& self, const at::Scalar& /*value*/) { return serves<all_types>(self); }
 
 at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
   if (is_cpu_number(value)) {
@@ -45,9 +43,7 @@ at::Tensor& zero(at::Tensor& self) {
   return self;
 }
 
-bool zero_served(at::Tensor& self) {
-  return serves<all_types>(self);
-}
+bool zero_served(at::Tensor& self) { return serves<all_types>(self); }
 
 // For tensors whose elements overlap, and masks that share memory with `self`, torch's kernel warns or raises an error.
 bool mask_served(const at::Tensor& self, const at::Tensor& mask) {

@@ -53,9 +53,7 @@ at::DimVector half_sizes(const Tensor& input) {
   return sizes;
 }
 
-bool splits_in_two(const Tensor& input) {
-  return input.dim() > 0 && input.size(-1) % 2 == 0;
-}
+bool splits_in_two(const Tensor& input) { return input.dim() > 0 && input.size(-1) % 2 == 0; }
 
 Tensor half_of(const Tensor& tensor, int64_t which) {
   const int64_t size = tensor.size(-1) / 2;
@@ -95,9 +93,7 @@ Tensor swiglu(const Tensor& input) {
   return out;
 }
 
-bool swiglu_served(const Tensor& input) {
-  return serves<matrix_types>(input) && splits_in_two(input);
-}
+bool swiglu_served(const Tensor& input) { return serves<matrix_types>(input) && splits_in_two(input); }
 
 Tensor swiglu_backward(const Tensor& grad, const Tensor& input) {
   const Tensor out = at::empty(input.sizes(), input.options());
@@ -133,9 +129,7 @@ struct Rotation {
       : interleaved(interleaved), latent(latent), positions(batch_first && input.dim() == 4 ? 1 : 0) {}
 };
 
-bool holds_pairs(const Tensor& freqs) {
-  return freqs.dim() == 3 && freqs.size(2) == 2 && freqs.size(1) != 1;
-}
+bool holds_pairs(const Tensor& freqs) { return freqs.dim() == 3 && freqs.size(2) == 2 && freqs.size(1) != 1; }
 
 // Returns R, or 0 if freqs has neither form.
 int64_t rotated(const Tensor& freqs) {
@@ -153,13 +147,9 @@ bool fits(const Tensor& input, const Tensor& freqs, const Rotation& rotation) {
       freqs.size(0) >= input.size(rotation.positions);
 }
 
-Tensor every_second(const Tensor& tensor, int64_t first) {
-  return tensor.slice(-1, first, std::nullopt, 2);
-}
+Tensor every_second(const Tensor& tensor, int64_t first) { return tensor.slice(-1, first, std::nullopt, 2); }
 
-Tensor interleave(const Tensor& first, const Tensor& second) {
-  return at::stack({first, second}, -1).flatten(-2);
-}
+Tensor interleave(const Tensor& first, const Tensor& second) { return at::stack({first, second}, -1).flatten(-2); }
 
 // Maps each pair (a, b) to (-b, a).
 Tensor quarter_turn(const Tensor& x, bool interleaved) {
@@ -399,9 +389,7 @@ bool conv2d_bias_act_served(
 
 // ---- cross_entropy: torch.nn.functional.cross_entropy
 
-int64_t class_dim(const Tensor& input) {
-  return input.dim() == 1 ? 0 : 1;
-}
+int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
 
 Tensor composed_cross_entropy(
     const Tensor& input, const Tensor& target, const OptionalTensor& weight, int64_t reduction, int64_t ignore_index,
@@ -477,8 +465,7 @@ Tensor cross_entropy(
     const Tensor& input, const Tensor& target, const OptionalTensor& weight, int64_t reduction, int64_t ignore_index,
     double smoothing) {
   const dnn::CrossEntropyLoss op = cross_entropy_of(reduction, ignore_index, smoothing);
-  const Tensor out =
-      at::empty(reduction == at::Reduction::None ? target.sizes() : at::IntArrayRef(), input.options());
+  const Tensor out = at::empty(reduction == at::Reduction::None ? target.sizes() : at::IntArrayRef(), input.options());
   const Operand scores = contiguous(input);
   const Operand labels = contiguous(target);
   const Operand weights = contiguous_or_none(weight);

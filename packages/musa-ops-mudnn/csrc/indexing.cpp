@@ -37,9 +37,7 @@ using IndexList = c10::List<std::optional<at::Tensor>>;
 
 // ---- predicates ---------------------------------------------------------------------------------------------------
 
-bool same_device(const at::Tensor& a, const at::Tensor& b) {
-  return a.device() == b.device();
-}
+bool same_device(const at::Tensor& a, const at::Tensor& b) { return a.device() == b.device(); }
 
 template <Dtypes types, typename... Others>
 bool serves_indexed(const at::Tensor& self, const at::Tensor& index, const Others&... others) {
@@ -51,9 +49,7 @@ int64_t axis_of(const at::Tensor& tensor, int64_t dim) {
   return dim >= -tensor.dim() && dim < tensor.dim() ? (dim < 0 ? dim + tensor.dim() : dim) : -1;
 }
 
-bool overlaps_itself(const at::Tensor& tensor) {
-  return at::has_internal_overlap(tensor) == at::MemOverlap::Yes;
-}
+bool overlaps_itself(const at::Tensor& tensor) { return at::has_internal_overlap(tensor) == at::MemOverlap::Yes; }
 
 // Whether the dtype represents the number exactly; torch raises an error for other numbers.
 bool holds(at::ScalarType dtype, const at::Scalar& value) {
@@ -91,8 +87,7 @@ bool gather_served(const at::Tensor& self, int64_t /*dim*/, const at::Tensor& in
 }
 
 // Gathers single elements: each line along `dim` is one batch.
-void gather(
-    const at::Tensor& self, int64_t dim, const at::Tensor& index, bool /*sparse_grad*/, const at::Tensor& out) {
+void gather(const at::Tensor& self, int64_t dim, const at::Tensor& index, bool /*sparse_grad*/, const at::Tensor& out) {
   at::Tensor params = at_least_1d(self);
   const at::Tensor places = at_least_1d(index);
   const int64_t axis = at::maybe_wrap_dim(dim, params.dim());
@@ -125,9 +120,7 @@ void scatter_into(
   }
   source = source.contiguous();
   require_below(places, axis, self.dim() == 0 ? 1 : self.size(axis));
-  update(self, out, [&](const at::Tensor& result) {
-    run_scatter(mode, at_least_1d(result), axis, places, source);
-  });
+  update(self, out, [&](const at::Tensor& result) { run_scatter(mode, at_least_1d(result), axis, places, source); });
 }
 
 bool scatter_src_served(const at::Tensor& self, int64_t /*dim*/, const at::Tensor& index, const at::Tensor& src) {
@@ -140,8 +133,7 @@ void scatter_src(
   scatter_into(ScatterMode::UPDATE_ONLY, self, dim, index, src, out);
 }
 
-bool scatter_value_served(
-    const at::Tensor& self, int64_t /*dim*/, const at::Tensor& index, const at::Scalar& value) {
+bool scatter_value_served(const at::Tensor& self, int64_t /*dim*/, const at::Tensor& index, const at::Scalar& value) {
   return serves_indexed<all_types>(self, index) && holds(self.scalar_type(), value);
 }
 
@@ -151,8 +143,7 @@ void scatter_value(
 }
 
 bool scatter_add_served(const at::Tensor& self, int64_t /*dim*/, const at::Tensor& index, const at::Tensor& src) {
-  return serves_indexed<number_types>(self, index, src) && src.scalar_type() == self.scalar_type() &&
-      !must_repeat();
+  return serves_indexed<number_types>(self, index, src) && src.scalar_type() == self.scalar_type() && !must_repeat();
 }
 
 void scatter_add(
@@ -246,9 +237,8 @@ void index_copy(
   const int64_t axis = axis_of(self, dim);
   const Operand places = contiguous_index(index);
   require_index_below(places, axis, self.size(axis));
-  update(self, out, [&](const at::Tensor& result) {
-    write_slices(RowMode::UPDATE_ONLY, result, axis, places, source);
-  });
+  update(
+      self, out, [&](const at::Tensor& result) { write_slices(RowMode::UPDATE_ONLY, result, axis, places, source); });
 }
 
 // Factors other than 1 and -1 are rounded before the sum, which is not accurate enough for 16-bit types.
@@ -290,9 +280,8 @@ at::Tensor& index_fill_(at::Tensor& self, int64_t dim, const at::Tensor& index, 
   at::DimVector sizes(self.sizes());
   sizes[static_cast<size_t>(axis)] = places.numel();
   const at::Tensor source = filled(sizes, self, value);
-  update(self, self, [&](const at::Tensor& result) {
-    write_slices(RowMode::UPDATE_ONLY, result, axis, places, source);
-  });
+  update(
+      self, self, [&](const at::Tensor& result) { write_slices(RowMode::UPDATE_ONLY, result, axis, places, source); });
   return self;
 }
 
@@ -340,8 +329,8 @@ at::Tensor& index_select_out(const at::Tensor& self, int64_t dim, const at::Tens
 }
 
 bool embedding_dense_backward_served(
-    const at::Tensor& grad_output, const at::Tensor& indices, c10::SymInt num_weights,
-    c10::SymInt /*padding_idx*/, bool scale_grad_by_freq) {
+    const at::Tensor& grad_output, const at::Tensor& indices, c10::SymInt num_weights, c10::SymInt /*padding_idx*/,
+    bool scale_grad_by_freq) {
   return serves_indexed<float_types>(grad_output, indices) && !scale_grad_by_freq && num_weights > 0 &&
       grad_output.dim() == indices.dim() + 1 &&
       grad_output.sizes().slice(0, static_cast<size_t>(indices.dim())) == indices.sizes() && !must_repeat();
@@ -373,15 +362,13 @@ bool take_served(const at::Tensor& self, const at::Tensor& index) {
 }
 
 bool take_out_served(const at::Tensor& self, const at::Tensor& index, at::Tensor& out) {
-  return take_served(self, index) && writable(out) && same_device(self, out) &&
-      out.scalar_type() == self.scalar_type();
+  return take_served(self, index) && writable(out) && same_device(self, out) && out.scalar_type() == self.scalar_type();
 }
 
 void take_into(const at::Tensor& self, const at::Tensor& index, const at::Tensor& out) {
   const at::Tensor places = wrapped_flat(index, self);
-  write_contiguous(out, [&](const at::Tensor& result) {
-    pick_slices(result, places, self.contiguous(), 1, self.numel(), 1);
-  });
+  write_contiguous(
+      out, [&](const at::Tensor& result) { pick_slices(result, places, self.contiguous(), 1, self.numel(), 1); });
 }
 
 at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
@@ -471,8 +458,8 @@ std::optional<Named> named_by(const at::Tensor& self, const IndexList& indices) 
     named.masked = mask;
     dim += taken;
   }
-  const bool fits = dim <= self.dim() &&
-      static_cast<int64_t>(named.shape.size()) + self.dim() - named.count <= max_dims;
+  const bool fits =
+      dim <= self.dim() && static_cast<int64_t>(named.shape.size()) + self.dim() - named.count <= max_dims;
   return named.count > 0 && fits ? std::optional(std::move(named)) : std::nullopt;
 }
 
@@ -588,9 +575,10 @@ at::Tensor to_front(const at::Tensor& tensor, int64_t first, int64_t count) {
 
 bool index_put_served(
     at::Tensor& self, const IndexList& indices, const at::Tensor& values, bool accumulate, bool /*unsafe*/) {
-  const bool types = accumulate ? serves_with_numbers<number_types>(self, values)
-                                : serves_with_numbers<all_types>(self, values);
-  if (!types || must_repeat() || !self.is_privateuseone() || values.scalar_type() != self.scalar_type() || overlaps_itself(self)) {
+  const bool types =
+      accumulate ? serves_with_numbers<number_types>(self, values) : serves_with_numbers<all_types>(self, values);
+  if (!types || must_repeat() || !self.is_privateuseone() || values.scalar_type() != self.scalar_type() ||
+      overlaps_itself(self)) {
     return false;
   }
   const std::optional<Named> named = named_by(self, indices);
@@ -744,8 +732,7 @@ void declare_indexing(OpPack& pack) {
   pack.impl("aten::index_select", TORCH_FN(index_select), TORCH_FN(index_select_served));
   pack.impl("aten::index_select.out", TORCH_FN(index_select_out), TORCH_FN(index_select_out_served));
   pack.impl(
-      "aten::embedding_dense_backward", TORCH_FN(embedding_dense_backward),
-      TORCH_FN(embedding_dense_backward_served));
+      "aten::embedding_dense_backward", TORCH_FN(embedding_dense_backward), TORCH_FN(embedding_dense_backward_served));
   pack.impl("aten::take", TORCH_FN(take), TORCH_FN(take_served));
   pack.impl("aten::take.out", TORCH_FN(take_out), TORCH_FN(take_out_served));
   pack.impl("aten::put_", TORCH_FN(put_), TORCH_FN(put_served));

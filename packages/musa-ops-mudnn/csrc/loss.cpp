@@ -58,8 +58,8 @@ Operand contiguous_weights(const at::Tensor* tensor) {
 }
 
 void run_nll(
-    const at::Tensor& self, const at::Tensor& target, const at::Tensor* weight, int64_t reduction,
-    int64_t ignore_index, const at::Tensor& out, const at::Tensor& total_weight) {
+    const at::Tensor& self, const at::Tensor& target, const at::Tensor* weight, int64_t reduction, int64_t ignore_index,
+    const at::Tensor& out, const at::Tensor& total_weight) {
   const dnn::NLLLoss op = nll_operation(self, reduction, ignore_index);
   const Operand in = contiguous(self);
   const Operand labels = contiguous(target);
@@ -160,8 +160,7 @@ const at::Tensor* pointer_to(const std::optional<at::Tensor>& tensor) {
 bool nll_loss2d_forward_served(
     const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight, int64_t reduction,
     int64_t ignore_index) {
-  return self.dim() == 4 && !must_repeat() &&
-      nll_operands_served(self, target, weight, reduction, ignore_index);
+  return self.dim() == 4 && !must_repeat() && nll_operands_served(self, target, weight, reduction, ignore_index);
 }
 
 std::tuple<at::Tensor, at::Tensor> nll_loss2d_forward(
@@ -279,9 +278,7 @@ std::tuple<at::Tensor, at::Tensor> run_ctc(
   dnn::Tensor result = describe(loss);
   dnn::Tensor alpha = describe(log_alpha);
   check(
-      op.Run(
-          on.handle(), result, alpha, operand(in), operand(labels), operand(lengths.input),
-          operand(lengths.target)),
+      op.Run(on.handle(), result, alpha, operand(in), operand(labels), operand(lengths.input), operand(lengths.target)),
       "CTCLoss::Run", {&loss, &log_alpha, &*in, &*labels});
   return {std::move(loss), std::move(log_alpha)};
 }
@@ -317,11 +314,10 @@ bool ctc_gradients_served(
     int64_t longest_target) {
   const at::ScalarType dtype = log_probs.scalar_type();
   const int64_t batch = log_probs.size(1);
-  return !must_repeat() && serves<ctc_types>(log_probs, grad, loss, log_alpha) &&
-      grad.scalar_type() == dtype && loss.scalar_type() == dtype && log_alpha.scalar_type() == dtype &&
-      grad.dim() == 1 && grad.size(0) == batch && loss.dim() == 1 && loss.size(0) == batch && log_alpha.dim() == 3 &&
-      log_alpha.size(0) == batch && log_alpha.size(1) == log_probs.size(0) &&
-      log_alpha.size(2) >= 2 * longest_target + 1;
+  return !must_repeat() && serves<ctc_types>(log_probs, grad, loss, log_alpha) && grad.scalar_type() == dtype &&
+      loss.scalar_type() == dtype && log_alpha.scalar_type() == dtype && grad.dim() == 1 && grad.size(0) == batch &&
+      loss.dim() == 1 && loss.size(0) == batch && log_alpha.dim() == 3 && log_alpha.size(0) == batch &&
+      log_alpha.size(1) == log_probs.size(0) && log_alpha.size(2) >= 2 * longest_target + 1;
 }
 
 bool ctc_loss_served(
@@ -332,9 +328,8 @@ bool ctc_loss_served(
   }
   const auto batch = static_cast<size_t>(log_probs.size(1));
   const auto all_between = [batch](at::IntArrayRef lengths, int64_t low, int64_t high) {
-    return lengths.size() == batch && std::all_of(lengths.begin(), lengths.end(), [=](int64_t length) {
-      return length >= low && length <= high;
-    });
+    return lengths.size() == batch &&
+        std::all_of(lengths.begin(), lengths.end(), [=](int64_t length) { return length >= low && length <= high; });
   };
   return all_between(input_lengths, 1, log_probs.size(0)) && all_between(target_lengths, 0, targets.size(-1)) &&
       (targets.dim() == 2 ||
@@ -373,8 +368,7 @@ bool ctc_loss_tensor_served(
     return lengths.is_cpu() && lengths.scalar_type() == at::kLong && lengths.is_contiguous() && lengths.dim() == 1;
   };
   if (on_host(input_lengths) && on_host(target_lengths)) {
-    return ctc_loss_served(
-        log_probs, targets, values(input_lengths), values(target_lengths), blank, zero_infinity);
+    return ctc_loss_served(log_probs, targets, values(input_lengths), values(target_lengths), blank, zero_infinity);
   }
   return ctc_operands_served(log_probs, targets, blank) && targets.dim() == 2 &&
       serves<label_types>(input_lengths, target_lengths) && input_lengths.device() == log_probs.device() &&
@@ -516,8 +510,7 @@ void declare_loss(OpPack& pack) {
   pack.impl("aten::_ctc_loss.Tensor", TORCH_FN(ctc_loss_tensor), TORCH_FN(ctc_loss_tensor_served));
   pack.impl("aten::_ctc_loss_backward", TORCH_FN(ctc_loss_backward), TORCH_FN(ctc_loss_backward_served));
   pack.impl(
-      "aten::_ctc_loss_backward.Tensor", TORCH_FN(ctc_loss_backward_tensor),
-      TORCH_FN(ctc_loss_backward_tensor_served));
+      "aten::_ctc_loss_backward.Tensor", TORCH_FN(ctc_loss_backward_tensor), TORCH_FN(ctc_loss_backward_tensor_served));
 
   pack.impl("aten::mse_loss", TORCH_FN(mse_loss), TORCH_FN(mse_loss_served));
   pack.impl("aten::mse_loss.out", TORCH_FN(mse_loss_out), TORCH_FN(mse_loss_out_served));

@@ -25,7 +25,7 @@ namespace {
 
 // muDNN reads a matrix as rows of adjacent elements with a leading dimension. The stride of a dimension of size 1 is
 // never used, but must be valid for such a matrix; torch's stride may not be, so it is replaced.
-bool lies_in_rows(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+bool is_stored_in_rows(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
   return (columns == 1 || column_stride == 1) && (rows == 1 || row_stride >= columns);
 }
 
@@ -41,9 +41,9 @@ MatrixOrder order_of(const at::Tensor& tensor) {
   }
   const int64_t rows = sizes[dims - 2];
   const int64_t columns = sizes[dims - 1];
-  return lies_in_rows(rows, columns, strides[dims - 2], strides[dims - 1]) ? MatrixOrder::Rows
-      : lies_in_rows(columns, rows, strides[dims - 1], strides[dims - 2])  ? MatrixOrder::Columns
-                                                                           : MatrixOrder::Neither;
+  return is_stored_in_rows(rows, columns, strides[dims - 2], strides[dims - 1]) ? MatrixOrder::Rows
+      : is_stored_in_rows(columns, rows, strides[dims - 1], strides[dims - 2])  ? MatrixOrder::Columns
+                                                                                : MatrixOrder::Neither;
 }
 
 // Describes the memory in row order: a column-major matrix is described as its transpose.
@@ -158,7 +158,8 @@ void multiply_into(
     check(op.SetBeta(addend.beta), "SetBeta");
     check(
         op.RunWithBiasAdd(
-            on.handle(), result, left, right, describe_stored(self, MatrixOrder::Rows, kRead), dnn::Tensor(), on.workspace()),
+            on.handle(), result, left, right, describe_stored(self, MatrixOrder::Rows, kRead), dnn::Tensor(),
+            on.workspace()),
         Label::add, {&out, &a, &b, &self});
   } else if (!full && addend.is_row_of(out)) {
     const int64_t size = out.sizes().back();
@@ -201,9 +202,7 @@ void multiply(
 
 // ---- predicates
 
-bool real(const at::Scalar& a, const at::Scalar& b) {
-  return is_parameter(a) && is_parameter(b);
-}
+bool real(const at::Scalar& a, const at::Scalar& b) { return is_parameter(a) && is_parameter(b); }
 
 // Whether the shapes match and the dtypes are equal; otherwise torch's own kernel raises the error.
 bool match(const at::Tensor& a, const at::Tensor& b, size_t dims) {
@@ -244,8 +243,8 @@ bool addmm_activation_served(
 
 bool baddbmm_served(
     const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
-  return serves<matrix_types>(self, a, b) && match(a, b, 3) && adds(self, a, {a.sizes()[0], a.sizes()[1], b.sizes()[2]}) &&
-      real(beta, alpha);
+  return serves<matrix_types>(self, a, b) && match(a, b, 3) &&
+      adds(self, a, {a.sizes()[0], a.sizes()[1], b.sizes()[2]}) && real(beta, alpha);
 }
 
 bool mv_served(const at::Tensor& self, const at::Tensor& vector) {
@@ -266,9 +265,7 @@ bool dot_served(const at::Tensor& self, const at::Tensor& other) {
 
 // ---- operators with a meta function
 
-void mm(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  multiply(out, self, other);
-}
+void mm(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) { multiply(out, self, other); }
 
 void addmm(
     const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha,
@@ -459,9 +456,7 @@ bool is_scale(const at::Tensor& scale, int64_t count) {
   return scale.numel() == 1 || (scale.dim() == 2 && scale.numel() == count && scale.is_contiguous());
 }
 
-dnn::Tensor describe_scale(const at::Tensor& scale) {
-  return describe_as(scale, {scale.numel()}, {1}, kRead);
-}
+dnn::Tensor describe_scale(const at::Tensor& scale) { return describe_as(scale, {scale.numel()}, {1}, kRead); }
 
 bool has_fp8(c10::DeviceIndex device) {
   const musaDeviceProp& properties = c10::musa::device_properties(device);
@@ -479,7 +474,7 @@ bool scaled_mm_served(
       self.size(1) == other.size(0) && out_dtype.has_value() && contains(matrix_types, *out_dtype) && !scales_result &&
       !(self.scalar_type() == at::kFloat8_e5m2 && other.scalar_type() == at::kFloat8_e5m2) &&
       order_of(self) == MatrixOrder::Rows &&
-      lies_in_rows(other.size(1), other.size(0), other.stride(1), other.stride(0)) &&
+      is_stored_in_rows(other.size(1), other.size(0), other.stride(1), other.stride(0)) &&
       // torch requires multiples of 16, and the same kind for both scales.
       self.size(1) % 16 == 0 && other.size(1) % 16 == 0 && is_scale(scale_a, self.size(0)) &&
       is_scale(scale_b, other.size(1)) && (scale_a.numel() == 1) == (scale_b.numel() == 1) &&
@@ -512,8 +507,7 @@ at::Tensor& scaled_mm_out(
   check(
       op.RunLt(
           on.handle(), result, describe_stored(self, MatrixOrder::Rows, kRead),
-          describe_stored(other, MatrixOrder::Columns, kRead),
-          dnn::Tensor(), operand(row), param, on.workspace()),
+          describe_stored(other, MatrixOrder::Columns, kRead), dnn::Tensor(), operand(row), param, on.workspace()),
       "BatchMatMul::RunLt", {&out, &self, &other, &scale_a, &scale_b, &*row});
   return out;
 }

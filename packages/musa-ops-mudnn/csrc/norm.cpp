@@ -73,9 +73,7 @@ bool all_of_size(int64_t count, std::initializer_list<const Optional*> tensors) 
 }
 
 // muDNN refuses NaN and infinity.
-bool serves_epsilon(double eps) {
-  return std::isfinite(eps);
-}
+bool serves_epsilon(double eps) { return std::isfinite(eps); }
 
 // A contiguous buffer of the dtype that muDNN writes; finish() copies it to the target if that has another dtype or
 // strides. The target must outlive this object.
@@ -92,9 +90,7 @@ class Written {
       convert(tensor_, target);
     }
   }
-  dnn::Tensor described() const {
-    return describe(tensor_);
-  }
+  dnn::Tensor described() const { return describe(tensor_); }
   void finish() const {
     if (!tensor_->is_same(target_)) {
       convert(target_, tensor_);
@@ -106,9 +102,7 @@ class Written {
   const Operand tensor_;
 };
 
-Tensor empty_in(const Tensor& like, IntArrayRef sizes, at::ScalarType dtype) {
-  return new_empty(like, sizes, dtype);
-}
+Tensor empty_in(const Tensor& like, IntArrayRef sizes, at::ScalarType dtype) { return new_empty(like, sizes, dtype); }
 
 // Describes (N, C, space...) with the memory in the order of `format`. Other ranks are described as NCHW.
 dnn::Tensor describe_batch(const Tensor& tensor, at::MemoryFormat format, Access access = Access::Write) {
@@ -179,8 +173,7 @@ Three batch_norm(
   const at::MemoryFormat format = channels_format(input);
   const at::ScalarType dtype = statistics_dtype(input);
   const int64_t saved = training ? input.size(1) : 0;
-  Three results{
-      at::empty_like(input, format), empty_in(input, {saved}, dtype), empty_in(input, {saved}, dtype)};
+  Three results{at::empty_like(input, format), empty_in(input, {saved}, dtype), empty_in(input, {saved}, dtype)};
   const auto& [out, save_mean, save_invstd] = results;
   run_batch_norm(
       out, save_mean, save_invstd, input, weight, bias, running_mean, running_var, training, momentum, eps, format);
@@ -190,8 +183,8 @@ Three batch_norm(
 bool batch_norm_served(
     const Tensor& input, const Optional& weight, const Optional& bias, const Optional& running_mean,
     const Optional& running_var, bool training, double /*momentum*/, double eps) {
-  return serves_epsilon(eps) && serves<float_types>(input, weight, bias, running_mean, running_var) && input.dim() >= 2 &&
-      given(running_mean) == given(running_var) && (training || given(running_mean)) &&
+  return serves_epsilon(eps) && serves<float_types>(input, weight, bias, running_mean, running_var) &&
+      input.dim() >= 2 && given(running_mean) == given(running_var) && (training || given(running_mean)) &&
       all_of_size(input.size(1), {&weight, &bias, &running_mean, &running_var}) &&
       fits_parameters(input, {&weight, &bias, &running_mean, &running_var});
 }
@@ -375,8 +368,9 @@ bool batch_norm_backward_served(
     std::array<bool, 3> /*output_mask*/) {
   const Optional& center = train ? save_mean : running_mean;
   const Optional& spread = train ? save_invstd : running_var;
-  return serves_epsilon(eps) && given(center) && given(spread) && serves<float_types>(grad_out, input, weight, center, spread) &&
-      input.dim() >= 2 && grad_out.sizes() == input.sizes() && grad_out.scalar_type() == input.scalar_type() &&
+  return serves_epsilon(eps) && given(center) && given(spread) &&
+      serves<float_types>(grad_out, input, weight, center, spread) && input.dim() >= 2 &&
+      grad_out.sizes() == input.sizes() && grad_out.scalar_type() == input.scalar_type() &&
       all_of_size(input.size(1), {&weight, &center, &spread}) && fits_parameters(input, {&weight}) &&
       fits_parameters(input, {&center, &spread});
 }
@@ -400,8 +394,7 @@ bool batch_norm_backward_with_reserve_served(
 // ---- Layer and RMS norm --------------------------------------------------------------------------------------------
 
 // Whether the trailing dimensions of the input, and the weight and bias, have the given sizes.
-bool normalizes(
-    const Tensor& input, IntArrayRef shape, std::initializer_list<const Optional*> parameters) {
+bool normalizes(const Tensor& input, IntArrayRef shape, std::initializer_list<const Optional*> parameters) {
   const auto own = input.sizes();
   if (shape.empty() || shape.size() > own.size() || own.slice(own.size() - shape.size()) != shape) {
     return false;
@@ -414,9 +407,7 @@ bool normalizes(
   return true;
 }
 
-int64_t row_count(const Tensor& input, IntArrayRef shape) {
-  return input.numel() / c10::multiply_integers(shape);
-}
+int64_t row_count(const Tensor& input, IntArrayRef shape) { return input.numel() / c10::multiply_integers(shape); }
 
 // Shape with one number per row: the input's shape, with 1 for the normalized dimensions.
 at::DimVector shape_of_rows(const Tensor& input, IntArrayRef shape) {
@@ -439,8 +430,7 @@ Three layer_norm(
   const Operand shift = contiguous_or_none(bias);
   const at::ScalarType saved = statistics_dtype(input);
   const at::DimVector rows = shape_of_rows(input, normalized_shape);
-  Three results{
-      new_empty(in, in->sizes()), empty_in(input, rows, saved), empty_in(input, rows, saved)};
+  Three results{new_empty(in, in->sizes()), empty_in(input, rows, saved), empty_in(input, rows, saved)};
   const auto& [out, mean, rstd] = results;
   dnn::LayerNorm op;
   set_axes(op, in, normalized_shape);
@@ -459,8 +449,8 @@ Three layer_norm(
 
 bool layer_norm_served(
     const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, const Optional& bias, double eps) {
-  return serves_epsilon(eps) && serves<float_types>(input, weight, bias) && normalizes(input, normalized_shape, {&weight, &bias}) &&
-      fits_parameters(input, {&weight, &bias});
+  return serves_epsilon(eps) && serves<float_types>(input, weight, bias) &&
+      normalizes(input, normalized_shape, {&weight, &bias}) && fits_parameters(input, {&weight, &bias});
 }
 
 Three layer_norm_backward(
@@ -511,18 +501,16 @@ bool layer_norm_backward_served(
 
 // torch's default is the machine epsilon of the dtype of the statistics.
 double rms_epsilon(const Tensor& input, std::optional<double> eps) {
-  return eps.has_value()                      ? *eps
+  return eps.has_value()                   ? *eps
       : input.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
                                            : std::numeric_limits<float>::epsilon();
 }
 
-Two rms_norm(
-    const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, std::optional<double> eps) {
+Two rms_norm(const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, std::optional<double> eps) {
   const Operand in = contiguous(input);
   const Operand scale = contiguous_or_none(weight);
   Two results{
-      new_empty(in, in->sizes()),
-      empty_in(input, shape_of_rows(input, normalized_shape), statistics_dtype(input))};
+      new_empty(in, in->sizes()), empty_in(input, shape_of_rows(input, normalized_shape), statistics_dtype(input))};
   const auto& [out, rstd] = results;
   dnn::RMSNorm op;
   set_axes(op, in, normalized_shape);
@@ -530,15 +518,14 @@ Two rms_norm(
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   dnn::Tensor deviation = describe(rstd);
-  check(
-      op.Run(on.handle(), result, deviation, operand(in), operand(scale)), "RMSNorm::Run", {&out, &input});
+  check(op.Run(on.handle(), result, deviation, operand(in), operand(scale)), "RMSNorm::Run", {&out, &input});
   return results;
 }
 
 bool rms_norm_served(
     const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, std::optional<double> eps) {
-  return serves_epsilon(eps.value_or(0)) && serves<float_types>(input, weight) && normalizes(input, normalized_shape, {&weight}) &&
-      fits_parameters(input, {&weight});
+  return serves_epsilon(eps.value_or(0)) && serves<float_types>(input, weight) &&
+      normalizes(input, normalized_shape, {&weight}) && fits_parameters(input, {&weight});
 }
 
 Two rms_norm_backward(
@@ -597,8 +584,8 @@ Two rms_norm_composed(
   const Tensor in = input.to(computed);
   // torch's default is the epsilon of the dtype of the computation.
   const double epsilon = eps.has_value() ? *eps
-      : computed == at::kDouble            ? std::numeric_limits<double>::epsilon()
-                                           : std::numeric_limits<float>::epsilon();
+      : computed == at::kDouble          ? std::numeric_limits<double>::epsilon()
+                                         : std::numeric_limits<float>::epsilon();
   const Tensor rstd = in.mul(in).mean(inner, /*keepdim=*/true).add(epsilon).rsqrt();
   const Tensor normalized = in.mul(rstd);
   return {(given(weight) ? normalized.mul(weight->to(computed)) : normalized).to(dtype), rstd};
@@ -642,8 +629,7 @@ Three group_norm(
   const Operand scale = contiguous_or_none(weight);
   const Operand shift = contiguous_or_none(bias);
   const at::ScalarType saved = parameter_dtype(input, {&weight, &bias});
-  Three results{
-      at::empty_like(input, format), empty_in(input, {n, group}, saved), empty_in(input, {n, group}, saved)};
+  Three results{at::empty_like(input, format), empty_in(input, {n, group}, saved), empty_in(input, {n, group}, saved)};
   const auto& [out, mean, rstd] = results;
   const Written means(mean, statistics_dtype(input));
   const Written deviations(rstd, statistics_dtype(input));
@@ -667,11 +653,11 @@ Three group_norm(
 }
 
 bool group_norm_served(
-    const Tensor& input, const Optional& weight, const Optional& bias, int64_t n, int64_t c, int64_t hxw,
-    int64_t group, double eps) {
-  return serves_epsilon(eps) && serves<float_types>(input, weight, bias) && input.dim() >= 2 && input.size(0) == n && input.size(1) == c &&
-      input.numel() == n * c * hxw && group > 0 && c % group == 0 && all_of_size(c, {&weight, &bias}) &&
-      fits_parameters(input, {&weight, &bias}) &&
+    const Tensor& input, const Optional& weight, const Optional& bias, int64_t n, int64_t c, int64_t hxw, int64_t group,
+    double eps) {
+  return serves_epsilon(eps) && serves<float_types>(input, weight, bias) && input.dim() >= 2 && input.size(0) == n &&
+      input.size(1) == c && input.numel() == n * c * hxw && group > 0 && c % group == 0 &&
+      all_of_size(c, {&weight, &bias}) && fits_parameters(input, {&weight, &bias}) &&
       // group_norm makes the input contiguous; torch's own kernel raises an error for others.
       input.is_contiguous(input.suggest_memory_format());
 }
@@ -693,8 +679,7 @@ void declare_norm(OpPack& pack) {
   pack.impl(
       "aten::_native_batch_norm_legit_no_training", TORCH_FN(batch_norm_no_training),
       TORCH_FN(batch_norm_no_training_served));
-  pack.impl(
-      "aten::_batch_norm_with_update", TORCH_FN(batch_norm_with_update), TORCH_FN(batch_norm_with_update_served));
+  pack.impl("aten::_batch_norm_with_update", TORCH_FN(batch_norm_with_update), TORCH_FN(batch_norm_with_update_served));
   pack.impl(
       "aten::_batch_norm_with_update.out", TORCH_FN(batch_norm_with_update_out),
       TORCH_FN(batch_norm_with_update_out_served));

@@ -37,15 +37,13 @@ __attribute__((visibility("default"))) const char* musa_ops_mudnn_families() {
   return musa_ops_mudnn::family_list().c_str();
 }
 
-__attribute__((visibility("default"))) int64_t musa_ops_mudnn_version() {
-  return musa::dnn::GetVersion();
-}
+__attribute__((visibility("default"))) int64_t musa_ops_mudnn_version() { return musa::dnn::GetVersion(); }
 
 __attribute__((visibility("default"))) bool* musa_ops_mudnn_setting(const char* name) {
   auto& settings = musa_ops_mudnn::settings();
   const std::string wanted = name;
-  return wanted == "enabled" ? &settings.enabled
-      : wanted == "allow_tf32" ? &settings.allow_tf32
+  return wanted == "enabled"      ? &settings.enabled
+      : wanted == "allow_tf32"    ? &settings.allow_tf32
       : wanted == "deterministic" ? &settings.deterministic
                                   : nullptr;
 }

@@ -40,9 +40,7 @@
 namespace musa_ops_mudnn {
 namespace {
 
-bool is_integer(const at::Tensor& tensor) {
-  return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
-}
+bool is_integer(const at::Tensor& tensor) { return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false); }
 
 // Integers and bool are computed in the default dtype, as TensorIterator does.
 template <UnaryMode mode>
@@ -75,9 +73,7 @@ void trunc(const at::Tensor& self, const at::Tensor& out) {
   }
 }
 
-void frac(const at::Tensor& self, const at::Tensor& out) {
-  run_unary(UnaryMode::TRUNCATEMOD, out, self, 1.0);
-}
+void frac(const at::Tensor& self, const at::Tensor& out) { run_unary(UnaryMode::TRUNCATEMOD, out, self, 1.0); }
 
 void round_decimals(const at::Tensor& self, int64_t decimals, const at::Tensor& out) {
   if (decimals == 0) {
@@ -124,9 +120,7 @@ void is_signed_infinity(const at::Tensor& self, const at::Tensor& out) {
 }
 
 // Served for integers only: a comparison ignores the sign of -0.0.
-void signbit(const at::Tensor& self, const at::Tensor& out) {
-  run_unary(UnaryMode::LT, out, self, 0);
-}
+void signbit(const at::Tensor& self, const at::Tensor& out) { run_unary(UnaryMode::LT, out, self, 0); }
 
 // isnan and isinf, by IS_NAN and IS_INF.
 template <UnaryMode mode>
@@ -152,9 +146,7 @@ at::Tensor& abs_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
-at::Tensor& abs_(at::Tensor& self) {
-  return musa_ops_mudnn::abs_out(self, self);
-}
+at::Tensor& abs_(at::Tensor& self) { return musa_ops_mudnn::abs_out(self, self); }
 
 void logical_not_into(const at::Tensor& out, const at::Tensor& self) {
   write_as(at::kBool, out, [&](const at::Tensor& result) { run_unary(UnaryMode::EQ, result, self, 0); });
@@ -172,9 +164,7 @@ at::Tensor& logical_not_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
-at::Tensor& logical_not_(at::Tensor& self) {
-  return musa_ops_mudnn::logical_not_out(self, self);
-}
+at::Tensor& logical_not_(at::Tensor& self) { return musa_ops_mudnn::logical_not_out(self, self); }
 
 template <typename Meta, auto kernel, Dtypes types>
 void declare(OpPack& pack, Names names) {

@@ -109,8 +109,7 @@ struct Sliding {
 
   dnn::Pooling operation(PoolingMode mode) const {
     dnn::Pooling op = of_mode(mode);
-    check(
-        op.SetNdInfo(space, kernel.data(), pad.data(), stride.data(), dilation.data()), "Pooling::SetNdInfo");
+    check(op.SetNdInfo(space, kernel.data(), pad.data(), stride.data(), dilation.data()), "Pooling::SetNdInfo");
     return op;
   }
 };
@@ -188,7 +187,8 @@ dnn::Pooling mean_operation(
     std::optional<int64_t> divisor) {
   const auto window = sliding(2, kernel, stride, padding, kNoDilation);
   TORCH_INTERNAL_ASSERT(window.has_value());
-  dnn::Pooling op = window->operation(counts_pad ? PoolingMode::AVGPOOL_COUNT_PAD : PoolingMode::AVGPOOL_COUNT_WITHOUT_PAD);
+  dnn::Pooling op =
+      window->operation(counts_pad ? PoolingMode::AVGPOOL_COUNT_PAD : PoolingMode::AVGPOOL_COUNT_WITHOUT_PAD);
   if (divisor.has_value()) {
     check(op.SetDivisor(static_cast<int>(*divisor)), "Pooling::SetDivisor");
   }
@@ -318,8 +318,7 @@ std::tuple<at::Tensor, at::Tensor> max_pool3d(
 
 at::Tensor& max_pool3d_backward_out(
     const at::Tensor& grad, const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef stride,
-    at::IntArrayRef padding, at::IntArrayRef dilation, bool /*ceil*/, const at::Tensor& indices,
-    at::Tensor& grad_in) {
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool /*ceil*/, const at::Tensor& indices, at::Tensor& grad_in) {
   resize_like(grad_in, self.sizes(), self, 3);
   run_backward(maximum_operation(3, kernel, stride, padding, dilation), 3, self, grad, indices, grad_in);
   return grad_in;
@@ -327,8 +326,7 @@ at::Tensor& max_pool3d_backward_out(
 
 bool max_pool3d_backward_out_served(
     const at::Tensor& grad, const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef stride,
-    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices,
-    at::Tensor& grad_in) {
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices, at::Tensor& grad_in) {
   return max_pool_backward_served<3>(grad, self, kernel, stride, padding, dilation, ceil_mode, indices) &&
       writable_as(grad_in, self, self.scalar_type());
 }
@@ -342,9 +340,7 @@ at::Tensor max_pool3d_backward(
 
 // ---- adaptive pooling: windows are chosen to match the output's size
 
-bool is_image(const at::Tensor& self) {
-  return self.dim() == 3 || self.dim() == 4;
-}
+bool is_image(const at::Tensor& self) { return self.dim() == 3 || self.dim() == 4; }
 
 bool adaptive_served(const at::Tensor& self, at::IntArrayRef size) {
   return serves<float_types>(self) && is_image(self) && size.size() == 2 && size[0] > 0 && size[1] > 0;
@@ -394,8 +390,7 @@ void adaptive_max_pool2d_backward(
   run_backward(of_mode(PoolingMode::ADAPTIVE_MAXPOOL), 2, self, grad, indices, grad_in);
 }
 
-bool adaptive_max_pool2d_backward_served(
-    const at::Tensor& grad, const at::Tensor& self, const at::Tensor& indices) {
+bool adaptive_max_pool2d_backward_served(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& indices) {
   return adaptive_backward_served(grad, self) && takes_indices(indices, grad);
 }
 
@@ -408,8 +403,7 @@ void declare_pooling(OpPack& pack) {
       pack, {"aten::avg_pool2d_backward", "aten::avg_pool2d_backward.grad_input"});
   structured_pair<at::meta::structured_max_pool2d_with_indices, max_pool2d, max_pool_served<2>>(
       pack, {"aten::max_pool2d_with_indices", "aten::max_pool2d_with_indices.out"});
-  structured<
-      at::meta::structured_max_pool2d_with_indices_backward, max_pool2d_backward, max_pool_backward_served<2>>(
+  structured<at::meta::structured_max_pool2d_with_indices_backward, max_pool2d_backward, max_pool_backward_served<2>>(
       pack, {"aten::max_pool2d_with_indices_backward", "aten::max_pool2d_with_indices_backward.grad_input"});
   structured_pair<at::meta::structured_adaptive_max_pool2d, adaptive_max_pool2d, adaptive_served>(
       pack, {"aten::adaptive_max_pool2d", "aten::adaptive_max_pool2d.out"});

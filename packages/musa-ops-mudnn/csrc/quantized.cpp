@@ -39,8 +39,7 @@ Tensor weight_int8pack_mm(const Tensor& self, const Tensor& weight, const Tensor
   check(op.SetComputeMode(dnn::BatchMatMul::ComputeMode::TENSOR), "BatchMatMul::SetComputeMode");
   check(op.SetTranspose(false, true), "BatchMatMul::SetTranspose");
   dnn::MatMulLtParam param;
-  check(
-      param.SetScale(dnn::Tensor(), operand(row_scales), dnn::Tensor(), dnn::Tensor()), "MatMulLtParam::SetScale");
+  check(param.SetScale(dnn::Tensor(), operand(row_scales), dnn::Tensor(), dnn::Tensor()), "MatMulLtParam::SetScale");
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(
@@ -61,9 +60,7 @@ bool weight_int8pack_mm_served(const Tensor& self, const Tensor& weight, const T
 
 // ---- quantized_linear: 8-bit input, weight and result
 
-bool is_step(double scale) {
-  return std::isfinite(scale) && scale > 0;
-}
+bool is_step(double scale) { return std::isfinite(scale) && scale > 0; }
 
 at::DimVector linear_sizes(const Tensor& input, const Tensor& weight) {
   at::DimVector sizes(input.sizes());
@@ -126,8 +123,7 @@ bool quantized_linear_served(
   return serves<one(at::kChar) | one(at::kFloat)>(input, weight, bias) && input.scalar_type() == at::kChar &&
       weight.scalar_type() == at::kChar && input.dim() >= 1 && weight.dim() == 2 && input.size(-1) == weight.size(1) &&
       is_step(input_scale) && is_step(weight_scale) && is_step(output_scale) &&
-      (!given(bias) ||
-       (bias->scalar_type() == at::kFloat && bias->dim() == 1 && bias->size(0) == weight.size(0)));
+      (!given(bias) || (bias->scalar_type() == at::kFloat && bias->dim() == 1 && bias->size(0) == weight.size(0)));
 }
 
 } // namespace

@@ -39,9 +39,7 @@ using Dims = at::OptionalIntArrayRef;
 using Mask = at::native::DimMask;
 
 // nullopt and an empty list mean all dimensions, as in torch for every reduction in this file.
-Mask mask_of(const at::Tensor& self, Dims dims) {
-  return at::native::make_dim_mask(dims, self.dim());
-}
+Mask mask_of(const at::Tensor& self, Dims dims) { return at::native::make_dim_mask(dims, self.dim()); }
 
 Mask mask_of_dim(const at::Tensor& self, std::optional<int64_t> dim) {
   return dim.has_value() ? mask_of(self, Dims(at::IntArrayRef(*dim))) : mask_of(self, Dims());
@@ -155,14 +153,14 @@ at::Tensor gathered(const at::Tensor& in, Axes& axes) {
 
 // Whether counting an element repeatedly does not change the result.
 bool idempotent(ReduceMode mode) {
-  return mode == ReduceMode::MEAN || mode == ReduceMode::MAX || mode == ReduceMode::MIN ||
-      mode == ReduceMode::AND || mode == ReduceMode::OR;
+  return mode == ReduceMode::MEAN || mode == ReduceMode::MAX || mode == ReduceMode::MIN || mode == ReduceMode::AND ||
+      mode == ReduceMode::OR;
 }
 
 // Whether the reduction of a single element is that element.
 bool keeps_one(ReduceMode mode) {
-  return mode == ReduceMode::ADD || mode == ReduceMode::PROD || mode == ReduceMode::MEAN ||
-      mode == ReduceMode::MAX || mode == ReduceMode::MIN;
+  return mode == ReduceMode::ADD || mode == ReduceMode::PROD || mode == ReduceMode::MEAN || mode == ReduceMode::MAX ||
+      mode == ReduceMode::MIN;
 }
 
 // For an input with repeated elements (stride 0), the hardware's Reduce divides by zero if several dimensions are
@@ -199,8 +197,7 @@ bool none_reduced(const Axes& axes) {
 void copy_kept(const at::Tensor& out, const at::Tensor& in, const Axes& axes) {
   const OnDevice on(out);
   dnn::Unary op;
-  check(
-      op.SetMode(out.scalar_type() == in.scalar_type() ? UnaryMode::IDENTITY : UnaryMode::CAST), "Unary::SetMode");
+  check(op.SetMode(out.scalar_type() == in.scalar_type() ? UnaryMode::IDENTITY : UnaryMode::CAST), "Unary::SetMode");
   dnn::Tensor result = describe_out(out, axes, 0);
   check(op.Run(on.handle(), result, describe_in(in, axes)), "Unary::Run", {&out, &in});
 }
@@ -329,15 +326,12 @@ at::Tensor extreme_of_all(const at::Tensor& self) {
 template <ReduceMode mode>
 at::Tensor& extreme_of_all_out(const at::Tensor& self, at::Tensor& out) {
   at::native::resize_output(out, {});
-  write_as(self.scalar_type(), out, [&](const at::Tensor& result) {
-    extreme<mode>(self, mask_of(self, Dims()), result);
-  });
+  write_as(
+      self.scalar_type(), out, [&](const at::Tensor& result) { extreme<mode>(self, mask_of(self, Dims()), result); });
   return out;
 }
 
-bool extreme_of_all_served(const at::Tensor& self) {
-  return serves<all_types>(self);
-}
+bool extreme_of_all_served(const at::Tensor& self) { return serves<all_types>(self); }
 
 bool extreme_of_all_out_served(const at::Tensor& self, at::Tensor& out) {
   return serves<all_types>(self) && writable(out) && out.device() == self.device() &&
@@ -369,16 +363,15 @@ void extreme_with_indices(
   dnn::Tensor result = describe_out(values, axes, 0);
   dnn::Tensor places = describe_out(indices, axes, 1);
   check(
-      op.RunWithIndices(on.handle(), result, places, describe_in(*in, axes), on.workspace()),
-      "Reduce::RunWithIndices", {&values, &indices, &self});
+      op.RunWithIndices(on.handle(), result, places, describe_in(*in, axes), on.workspace()), "Reduce::RunWithIndices",
+      {&values, &indices, &self});
 }
 
 // Without a dimension, the index counts all elements in logical order, so they are reduced as one dimension.
 template <ReduceMode mode>
 void arg(const at::Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/, const at::Tensor& indices) {
   const Operand source = dim.has_value() ? Operand::borrowed(self) : contiguous(self);
-  Axes axes =
-      axes_of(source, mask_of_dim(self, dim), {&indices}, dim.has_value() ? Order::Memory : Order::Logical);
+  Axes axes = axes_of(source, mask_of_dim(self, dim), {&indices}, dim.has_value() ? Order::Memory : Order::Logical);
   if (none_reduced(axes)) {
     run_fill(indices, 0);
     return;
@@ -431,9 +424,7 @@ at::Tensor count_nonzero(const at::Tensor& self, at::IntArrayRef dim) {
   return out;
 }
 
-bool count_nonzero_served(const at::Tensor& self, at::IntArrayRef /*dim*/) {
-  return serves<all_types>(self);
-}
+bool count_nonzero_served(const at::Tensor& self, at::IntArrayRef /*dim*/) { return serves<all_types>(self); }
 
 // Norms. Infinite orders are extremes of the absolute values, and order 0 counts the nonzero elements.
 void norm_of(const at::Tensor& self, double order, Mask mask, const at::Tensor& out) {
@@ -470,9 +461,7 @@ bool norm_served(const at::Tensor& self, const at::Scalar& order, std::optional<
       serves_order(order, dtype.value_or(self.scalar_type()));
 }
 
-double order_of(at::OptionalScalarRef p) {
-  return p.has_value() ? p.get().toDouble() : 2;
-}
+double order_of(at::OptionalScalarRef p) { return p.has_value() ? p.get().toDouble() : 2; }
 
 void vector_norm(
     const at::Tensor& self, const at::Scalar& order, Dims dim, bool /*keepdim*/,
@@ -511,9 +500,7 @@ bool norm_in_dtype_served(
 // Variance and standard deviation.
 using Correction = std::optional<at::Scalar>;
 
-double value_of(const Correction& correction) {
-  return correction.has_value() ? correction->toDouble() : 1;
-}
+double value_of(const Correction& correction) { return correction.has_value() ? correction->toDouble() : 1; }
 
 template <ReduceMode mode>
 at::Tensor spread(const at::Tensor& self, Dims dim, const Correction& correction, bool keepdim) {
@@ -524,8 +511,7 @@ at::Tensor spread(const at::Tensor& self, Dims dim, const Correction& correction
 }
 
 template <ReduceMode mode>
-at::Tensor& spread_out(
-    const at::Tensor& self, Dims dim, const Correction& correction, bool keepdim, at::Tensor& out) {
+at::Tensor& spread_out(const at::Tensor& self, Dims dim, const Correction& correction, bool keepdim, at::Tensor& out) {
   const Mask mask = mask_of(self, dim);
   at::native::resize_output(out, at::native::shape_from_dim_mask(self, mask, keepdim));
   reduce(mode, self, mask, out, {.correction = value_of(correction)});
@@ -544,8 +530,7 @@ std::tuple<at::Tensor, at::Tensor> spread_and_mean(
 // Declined if torch warns that no degrees of freedom are left after the correction, or raises an error for the
 // dimensions.
 bool spread_served(const at::Tensor& self, Dims dim, const Correction& correction, bool /*keepdim*/) {
-  if (!serves<float_types>(self) ||
-      (correction.has_value() && (correction->isComplex() || correction->isSymbolic()))) {
+  if (!serves<float_types>(self) || (correction.has_value() && (correction->isComplex() || correction->isSymbolic()))) {
     return false;
   }
   int64_t count = dim.has_value() && !dim->empty() ? 1 : self.numel();
@@ -559,8 +544,7 @@ bool spread_served(const at::Tensor& self, Dims dim, const Correction& correctio
   return std::isfinite(value_of(correction)) && static_cast<double>(count) > value_of(correction);
 }
 
-bool spread_out_served(
-    const at::Tensor& self, Dims dim, const Correction& correction, bool keepdim, at::Tensor& out) {
+bool spread_out_served(const at::Tensor& self, Dims dim, const Correction& correction, bool keepdim, at::Tensor& out) {
   return spread_served(self, dim, correction, keepdim) && writable(out) && out.device() == self.device() &&
       out.scalar_type() == self.scalar_type();
 }
@@ -626,8 +610,7 @@ void declare_reduce(OpPack& pack) {
       pack, {"aten::sum.dim_IntList", "aten::sum.IntList_out"});
   structured<meta::structured_prod_dim_int, prod, prod_served>(pack, {"aten::prod.dim_int", "aten::prod.int_out"});
   pack.impl("aten::prod", TORCH_FN(prod_all), TORCH_FN(prod_all_served));
-  using MeanForms =
-      MetaMethod<decltype(&meta::structured_mean_dim::meta)>::One<meta::structured_mean_dim, mean>;
+  using MeanForms = MetaMethod<decltype(&meta::structured_mean_dim::meta)>::One<meta::structured_mean_dim, mean>;
   pack.impl("aten::mean.dim", TORCH_FN(MeanForms::functional), TORCH_FN(mean_served));
   pack.impl("aten::mean.out", TORCH_FN(MeanForms::out), TORCH_FN(mean_out_served));
   pack.impl("aten::count_nonzero.dim_IntList", TORCH_FN(count_nonzero), TORCH_FN(count_nonzero_served));
@@ -645,15 +628,19 @@ void declare_reduce(OpPack& pack) {
       pack, {"aten::max.dim", "aten::max.dim_max"});
   structured_pair<meta::structured_min_dim, extreme_with_indices<ReduceMode::MIN>, takes<number_types>>(
       pack, {"aten::min.dim", "aten::min.dim_min"});
-  structured<meta::structured_argmax, arg<ReduceMode::MAX>, takes<number_types>>(pack, {"aten::argmax", "aten::argmax.out"});
-  structured<meta::structured_argmin, arg<ReduceMode::MIN>, takes<number_types>>(pack, {"aten::argmin", "aten::argmin.out"});
+  structured<meta::structured_argmax, arg<ReduceMode::MAX>, takes<number_types>>(
+      pack, {"aten::argmax", "aten::argmax.out"});
+  structured<meta::structured_argmin, arg<ReduceMode::MIN>, takes<number_types>>(
+      pack, {"aten::argmin", "aten::argmin.out"});
 
-  structured<meta::structured_all, truth_of_all<ReduceMode::AND>, takes<all_types>>(pack, {"aten::all", "aten::all.all_out"});
+  structured<meta::structured_all, truth_of_all<ReduceMode::AND>, takes<all_types>>(
+      pack, {"aten::all", "aten::all.all_out"});
   structured<meta::structured_all_dim, truth_of_dim<ReduceMode::AND>, takes<all_types>>(
       pack, {"aten::all.dim", "aten::all.out"});
   structured<meta::structured_all_dims, truth_of_dims<ReduceMode::AND>, truth_of_dims_served>(
       pack, {"aten::all.dims", "aten::all.dims_out"});
-  structured<meta::structured_any, truth_of_all<ReduceMode::OR>, takes<all_types>>(pack, {"aten::any", "aten::any.all_out"});
+  structured<meta::structured_any, truth_of_all<ReduceMode::OR>, takes<all_types>>(
+      pack, {"aten::any", "aten::any.all_out"});
   structured<meta::structured_any_dim, truth_of_dim<ReduceMode::OR>, takes<all_types>>(
       pack, {"aten::any.dim", "aten::any.out"});
   structured<meta::structured_any_dims, truth_of_dims<ReduceMode::OR>, truth_of_dims_served>(

@@ -48,9 +48,7 @@ constexpr bool is_nearest(ResampleMode mode) {
 
 // muDNN computes positions in float, as torch does for nearest with every dtype; torch computes linear and cubic
 // positions of DOUBLE in double.
-constexpr Dtypes types_of(ResampleMode mode) {
-  return is_nearest(mode) ? float_types : matrix_types;
-}
+constexpr Dtypes types_of(ResampleMode mode) { return is_nearest(mode) ? float_types : matrix_types; }
 
 // The operators' arguments after the sizes: align_corners, the scales, and for kernels the output.
 struct Rest {
@@ -182,9 +180,9 @@ void upsample(OpPack& pack, Names names, Names backward) {
 } // namespace
 
 // Derives all names of an operator from one.
-#define MUSA_UPSAMPLE(NAME, ...)                                                                  \
-  upsample<at::meta::structured_##NAME, at::meta::structured_##NAME##_backward, __VA_ARGS__>(     \
-      pack, {"aten::" #NAME, "aten::" #NAME ".out"},                                              \
+#define MUSA_UPSAMPLE(NAME, ...) \
+  upsample<at::meta::structured_##NAME, at::meta::structured_##NAME##_backward, __VA_ARGS__>( \
+      pack, {"aten::" #NAME, "aten::" #NAME ".out"}, \
       {"aten::" #NAME "_backward", "aten::" #NAME "_backward.grad_input"})
 
 void declare_resample(OpPack& pack) {

@@ -24,9 +24,7 @@
 namespace musa_ops_mudnn {
 namespace {
 
-int wrapped(const at::Tensor& self, int64_t dim) {
-  return static_cast<int>(at::maybe_wrap_dim(dim, self.dim()));
-}
+int wrapped(const at::Tensor& self, int64_t dim) { return static_cast<int>(at::maybe_wrap_dim(dim, self.dim())); }
 
 // The result for a 0-dim tensor: its only element, and index 0.
 void take_scalar(const at::Tensor& self, const at::Tensor& values, const at::Tensor& indices) {
@@ -36,8 +34,7 @@ void take_scalar(const at::Tensor& self, const at::Tensor& values, const at::Ten
 
 // The terms are converted to the dtype of `out` before they are added.
 template <dnn::Cum::Mode mode>
-void cumulate(
-    const at::Tensor& self, int64_t dim, std::optional<at::ScalarType> /*dtype*/, const at::Tensor& out) {
+void cumulate(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType> /*dtype*/, const at::Tensor& out) {
   if (out.numel() == 0) {
     return;
   }
@@ -94,8 +91,7 @@ void sort(
   const OnDevice on(values);
   dnn::Tensor sorted = describe(values);
   dnn::Tensor places = describe(indices);
-  check(
-      op.Run(on.handle(), sorted, places, operand(self), on.workspace()), "Sort::Run", {&values, &indices, &self});
+  check(op.Run(on.handle(), sorted, places, operand(self), on.workspace()), "Sort::Run", {&values, &indices, &self});
 }
 
 void topk(
@@ -125,9 +121,7 @@ bool topk_served(const at::Tensor& self, int64_t k, int64_t /*dim*/, bool /*larg
 }
 
 // Returns the rows that muDNN found, which are at the start of `room`.
-at::Tensor front(const at::Tensor& room, int64_t found) {
-  return room.narrow(0, 0, found);
-}
+at::Tensor front(const at::Tensor& room, int64_t found) { return room.narrow(0, 0, found); }
 
 int64_t found_in(const dnn::Tensor& described) {
   std::vector<int64_t> sizes;
@@ -197,8 +191,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> unique2(
     dnn::Tensor times = describe(counts);
     check(
         op.Run(on.handle(), values, inverse, times, describe_as(in, {count}, {1}, kRead), on.workspace()),
-        "Unique::Run",
-        {&room, &self});
+        "Unique::Run", {&room, &self});
     found = found_in(times);
   }
   const auto [values, order] = at::sort(front(room, found), /*dim=*/0);

@@ -82,9 +82,7 @@ void run_pad(PadMode mode, const at::Tensor& out, const at::Tensor& in, at::IntA
 }
 
 // The dimension that padding[2 * i] and padding[2 * i + 1] apply to.
-int64_t padded_dim(const at::Tensor& self, size_t i) {
-  return self.dim() - 1 - static_cast<int64_t>(i);
-}
+int64_t padded_dim(const at::Tensor& self, size_t i) { return self.dim() - 1 - static_cast<int64_t>(i); }
 
 at::DimVector padded_sizes(const at::Tensor& self, at::IntArrayRef padding) {
   at::DimVector sizes(self.sizes());
@@ -94,16 +92,13 @@ at::DimVector padded_sizes(const at::Tensor& self, at::IntArrayRef padding) {
   return sizes;
 }
 
-bool is_small(int64_t pad) {
-  return std::abs(pad) <= std::numeric_limits<int>::max() / 2;
-}
+bool is_small(int64_t pad) { return std::abs(pad) <= std::numeric_limits<int>::max() / 2; }
 
 // Reflection and replication padding of the last `dims` dimensions, with or without a batch. Negative padding, which
 // crops, is left to other providers.
 template <PadMode mode, int dims>
 bool pad_served(const at::Tensor& self, at::IntArrayRef padding) {
-  if (!serves<number_types>(self) || padding.size() != 2 * dims ||
-      (self.dim() != dims + 1 && self.dim() != dims + 2)) {
+  if (!serves<number_types>(self) || padding.size() != 2 * dims || (self.dim() != dims + 1 && self.dim() != dims + 2)) {
     return false;
   }
   for (size_t i = 0; i < padding.size(); ++i) {
@@ -117,7 +112,8 @@ bool pad_served(const at::Tensor& self, at::IntArrayRef padding) {
 
 template <PadMode mode>
 void pad(const at::Tensor& self, at::IntArrayRef padding, const at::Tensor& out) {
-  if (mode == PadMode::REPLICATE && self.suggest_memory_format() != at::MemoryFormat::Contiguous && out.is_contiguous()) {
+  if (mode == PadMode::REPLICATE && self.suggest_memory_format() != at::MemoryFormat::Contiguous &&
+      out.is_contiguous()) {
     // The meta function makes a contiguous result, and torch's CPU kernel changes it. An out= with gaps keeps its strides.
     out.unsafeGetTensorImpl()->empty_tensor_restride(self.suggest_memory_format());
   }
@@ -138,8 +134,7 @@ bool reflection_pad2d_out_served(const at::Tensor& self, c10::SymIntArrayRef pad
 
 at::Tensor reflection_pad2d(const at::Tensor& self, c10::SymIntArrayRef sym_padding) {
   const at::IntArrayRef padding = C10_AS_INTARRAYREF_SLOW(sym_padding);
-  at::Tensor out = at::empty(
-      padded_sizes(self, padding), self.options().memory_format(self.suggest_memory_format()));
+  at::Tensor out = at::empty(padded_sizes(self, padding), self.options().memory_format(self.suggest_memory_format()));
   run_pad(PadMode::REFLECT, out, self, padding);
   return out;
 }
@@ -171,8 +166,8 @@ std::optional<double> padding_value(at::ScalarType dtype, const at::Scalar& valu
 }
 
 bool constant_pad_nd_served(const at::Tensor& self, c10::SymIntArrayRef sym_pad, const at::Scalar& value) {
-  if (!serves<all_types>(self) || sym_pad.size() % 2 != 0 ||
-      sym_pad.size() > 2 * static_cast<size_t>(self.dim()) || !padding_value(self.scalar_type(), value).has_value()) {
+  if (!serves<all_types>(self) || sym_pad.size() % 2 != 0 || sym_pad.size() > 2 * static_cast<size_t>(self.dim()) ||
+      !padding_value(self.scalar_type(), value).has_value()) {
     return false;
   }
   const at::IntArrayRef padding = C10_AS_INTARRAYREF_SLOW(sym_pad);
@@ -189,8 +184,7 @@ bool constant_pad_nd_served(const at::Tensor& self, c10::SymIntArrayRef sym_pad,
 
 at::Tensor constant_pad_nd(const at::Tensor& self, c10::SymIntArrayRef sym_pad, const at::Scalar& value) {
   at::DimVector padding(C10_AS_INTARRAYREF_SLOW(sym_pad));
-  at::Tensor out =
-      at::empty(padded_sizes(self, padding), self.options().memory_format(self.suggest_memory_format()));
+  at::Tensor out = at::empty(padded_sizes(self, padding), self.options().memory_format(self.suggest_memory_format()));
   // Negative padding crops.
   at::Tensor kept = self;
   for (size_t i = 0; i < padding.size(); ++i) {
@@ -256,9 +250,7 @@ at::Tensor roll(const at::Tensor& self, c10::SymIntArrayRef sym_shifts, at::IntA
 
 // The runtime's operator behind copy_: converts or rearranges. muDNN's CAST supports any strides, so it does both at
 // once.
-bool copy_on_device_served(const at::Tensor& self, const at::Tensor& src) {
-  return serves<all_types>(self, src);
-}
+bool copy_on_device_served(const at::Tensor& self, const at::Tensor& src) { return serves<all_types>(self, src); }
 
 void copy_on_device(const at::Tensor& self, const at::Tensor& src) {
   if (self.scalar_type() != src.scalar_type()) {

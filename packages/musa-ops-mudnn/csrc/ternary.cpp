@@ -24,10 +24,8 @@ void select_into(
   const Operand x = on_device(self, condition, dtype);
   const Operand y = on_device(other, condition, dtype);
   // Broadcasts the operands and resizes the output, with torch's errors.
-  const at::TensorIterator iter = config.add_owned_const_input(condition)
-                                      .add_owned_const_input(x)
-                                      .add_owned_const_input(y)
-                                      .build();
+  const at::TensorIterator iter =
+      config.add_owned_const_input(condition).add_owned_const_input(x).add_owned_const_input(y).build();
   out = iter.output();
   run_ternary(TernaryMode::SELECT, out, condition, x, y);
 }
@@ -41,8 +39,7 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::
   return out;
 }
 
-at::Tensor& where_out(
-    const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+at::Tensor& where_out(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   at::TensorIteratorConfig config;
   config.check_all_same_dtype(false).add_owned_output(out);
   select_into(std::move(config), out.scalar_type(), condition, self, other, out);
@@ -54,8 +51,7 @@ bool where_served(const at::Tensor& condition, const at::Tensor& self, const at:
       serves_with_numbers<all_types>(condition, self, other);
 }
 
-bool where_out_served(
-    const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+bool where_out_served(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   return where_served(condition, self, other) && writable(out) && out.scalar_type() == at::result_type(self, other);
 }
 
@@ -125,11 +121,11 @@ void declare_ternary(OpPack& pack) {
   pack.impl("aten::where.self", TORCH_FN(where), TORCH_FN(where_served));
   pack.impl("aten::where.self_out", TORCH_FN(where_out), TORCH_FN(where_out_served));
   structured<
-      at::meta::structured_addcmul, add_combined<TernaryMode::ADDCMUL, TernaryMode::ADDCMUL_ALPHA>,
-      addcmul_served>(pack, {"aten::addcmul", "aten::addcmul.out", "aten::addcmul_"});
+      at::meta::structured_addcmul, add_combined<TernaryMode::ADDCMUL, TernaryMode::ADDCMUL_ALPHA>, addcmul_served>(
+      pack, {"aten::addcmul", "aten::addcmul.out", "aten::addcmul_"});
   structured<
-      at::meta::structured_addcdiv, add_combined<TernaryMode::ADDCDIV, TernaryMode::ADDCDIV_ALPHA>,
-      addcdiv_served>(pack, {"aten::addcdiv", "aten::addcdiv.out", "aten::addcdiv_"});
+      at::meta::structured_addcdiv, add_combined<TernaryMode::ADDCDIV, TernaryMode::ADDCDIV_ALPHA>, addcdiv_served>(
+      pack, {"aten::addcdiv", "aten::addcdiv.out", "aten::addcdiv_"});
   structured<at::meta::structured_lerp_Scalar, lerp, lerp_served>(
       pack, {"aten::lerp.Scalar", "aten::lerp.Scalar_out", "aten::lerp_.Scalar"});
 }

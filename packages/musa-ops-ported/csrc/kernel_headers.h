@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 // Headers of torch that most kernels include, precompiled by mcc (musa_precompile_for_kernels). Each kernel still
 // includes the headers that it uses, because other compilers do not precompile. Do not add headers that define
-// kernels.
+// kernels, nor ATen/ops/*.h and ATen/native/Resize.h: engines/aten.h has the reason.
 #pragma once
 
 #include <ATen/Dispatch_v2.h>
@@ -13,9 +13,6 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/detail/FunctionTraits.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
 #include <c10/util/complex.h>

@@ -20,9 +20,7 @@ bool real(const at::Tensor& first, const Rest&...) {
   return !at::isComplexType(first.scalar_type());
 }
 
-inline bool has_no_elements(const at::Tensor& tensor) {
-  return tensor.numel() == 0;
-}
+inline bool has_no_elements(const at::Tensor& tensor) { return tensor.numel() == 0; }
 template <typename T>
 bool has_no_elements(const T& /*no tensor*/) {
   return false;
@@ -65,9 +63,7 @@ bool unordered_on_device(const at::Tensor& first, const Rest&... rest) {
 }
 
 // Whether all tensors are on the device, for operators whose host code in torch does not check what it writes to.
-inline bool is_on_device(const at::Tensor& tensor) {
-  return tensor.is_privateuseone();
-}
+inline bool is_on_device(const at::Tensor& tensor) { return tensor.is_privateuseone(); }
 template <typename T>
 bool is_on_device(const T& /*no tensor*/) {
   return true;

@@ -33,16 +33,12 @@ inline const at::Tensor* on_device(at::ITensorListRef tensors) {
   }
   return nullptr;
 }
-inline const at::Tensor* on_device(at::TensorList tensors) {
-  return on_device(at::ITensorListRef(tensors));
-}
+inline const at::Tensor* on_device(at::TensorList tensors) { return on_device(at::ITensorListRef(tensors)); }
 inline const at::Tensor* on_device(const c10::List<std::optional<at::Tensor>>& /*indices*/) {
   return nullptr; // the indexed tensor, which precedes the indices, determines the device
 }
 
-inline bool is_real(const at::Scalar& number) {
-  return !number.isComplex() && !number.isBoolean();
-}
+inline bool is_real(const at::Scalar& number) { return !number.isComplex() && !number.isBoolean(); }
 
 // "musa" without an index means the current device.
 inline std::optional<c10::Device> with_index(std::optional<c10::Device> device) {

@@ -7,7 +7,7 @@
 
 #include "dispatched.h"
 
-namespace musa_ops_vision {
+namespace musa_ops_vision::autocast {
 namespace {
 
 using at::Tensor;
@@ -36,8 +36,8 @@ std::tuple<Tensor, Tensor> pool(
     const char* op, const Tensor& input, const Tensor& rois, double scale, const SymInt& pooled_height,
     const SymInt& pooled_width) {
   const c10::impl::ExcludeDispatchKeyGuard without(kAutocast);
-  auto [out, indices] = dispatched::call<dispatched::RoiPool>(
-      op, widened(input), widened(rois), scale, pooled_height, pooled_width);
+  auto [out, indices] =
+      dispatched::call<dispatched::RoiPool>(op, widened(input), widened(rois), scale, pooled_height, pooled_width);
   return {out.to(input.scalar_type()), indices};
 }
 std::tuple<Tensor, Tensor> roi_pool(
@@ -77,4 +77,4 @@ TORCH_LIBRARY_IMPL(torchvision, AutocastPrivateUse1, m) {
 }
 
 } // namespace
-} // namespace musa_ops_vision
+} // namespace musa_ops_vision::autocast

@@ -10,7 +10,7 @@
 
 #include "dispatched.h"
 
-namespace musa_ops_vision {
+namespace musa_ops_vision::autograd {
 namespace {
 
 using at::Tensor;
@@ -25,17 +25,20 @@ struct Pooling {
   SymInt pooled_height, pooled_width, batches, channels, height, width;
 
   static Pooling of(const Tensor& input, double scale, const SymInt& pooled_height, const SymInt& pooled_width) {
-    TORCH_CHECK(
-        input.dim() == 4, "torchvision: expected an input of shape (N, C, H, W), but got ", input.sym_sizes());
+    TORCH_CHECK(input.dim() == 4, "torchvision: expected an input of shape (N, C, H, W), but got ", input.sym_sizes());
     return {
-        scale, pooled_height, pooled_width, input.sym_size(0), input.sym_size(1), input.sym_size(2),
-        input.sym_size(3)};
+        scale, pooled_height, pooled_width, input.sym_size(0), input.sym_size(1), input.sym_size(2), input.sym_size(3)};
   }
   static Pooling saved_in(AutogradContext* ctx) {
     const auto number = [ctx](const char* name) { return ctx->saved_data[name].toSymInt(); };
     return {
-        ctx->saved_data["scale"].toDouble(), number("pooled_height"), number("pooled_width"), number("batches"),
-        number("channels"), number("height"), number("width")};
+        ctx->saved_data["scale"].toDouble(),
+        number("pooled_height"),
+        number("pooled_width"),
+        number("batches"),
+        number("channels"),
+        number("height"),
+        number("width")};
   }
   void save(AutogradContext* ctx) const {
     ctx->saved_data["scale"] = scale;
@@ -201,4 +204,4 @@ TORCH_LIBRARY_IMPL(torchvision, AutogradPrivateUse1, m) {
 }
 
 } // namespace
-} // namespace musa_ops_vision
+} // namespace musa_ops_vision::autograd

@@ -72,8 +72,10 @@ RegionSizes check_region_gradient(
 
 int64_t check_position_sensitive(const char* op, const RegionSizes& sizes) {
   TORCH_CHECK(
-      sizes.channels % sizes.bins() == 0, op, ": input channels must be a multiple of pooling height * pooling width, "
-      "but got ", sizes.channels, " channels and ", sizes.pooled_height, " * ", sizes.pooled_width);
+      sizes.channels % sizes.bins() == 0, op,
+      ": input channels must be a multiple of pooling height * pooling width, "
+      "but got ",
+      sizes.channels, " channels and ", sizes.pooled_height, " * ", sizes.pooled_width);
   return sizes.channels / sizes.bins();
 }
 
@@ -114,8 +116,24 @@ Convolution check_convolution(
       offset_groups > 0 && input.size(1) % offset_groups == 0, op, ": offset groups (", offset_groups,
       ") must divide the input channels (", input.size(1), ")");
   Convolution c{
-      input.size(0), input.size(1), input.size(2), input.size(3), weight.size(0), weight.size(2), weight.size(3), 0, 0,
-      stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups, offset_groups, use_mask};
+      input.size(0),
+      input.size(1),
+      input.size(2),
+      input.size(3),
+      weight.size(0),
+      weight.size(2),
+      weight.size(3),
+      0,
+      0,
+      stride_h,
+      stride_w,
+      pad_h,
+      pad_w,
+      dilation_h,
+      dilation_w,
+      groups,
+      offset_groups,
+      use_mask};
   c.out_h = (c.height + 2 * pad_h - (dilation_h * (c.kernel_h - 1) + 1)) / stride_h + 1;
   c.out_w = (c.width + 2 * pad_w - (dilation_w * (c.kernel_w - 1) + 1)) / stride_w + 1;
   TORCH_CHECK(

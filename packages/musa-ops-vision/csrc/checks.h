@@ -27,13 +27,9 @@ void check_boxes(const at::Tensor& dets, const at::Tensor& scores);
 struct RegionSizes {
   int64_t regions, batches, channels, height, width, pooled_height, pooled_width;
 
-  C10_HOST_DEVICE int64_t bins() const {
-    return pooled_height * pooled_width;
-  }
+  C10_HOST_DEVICE int64_t bins() const { return pooled_height * pooled_width; }
   // Number of elements of one channel of an image.
-  C10_HOST_DEVICE int64_t plane() const {
-    return height * width;
-  }
+  C10_HOST_DEVICE int64_t plane() const { return height * width; }
 };
 
 // Checks input (N, C, H, W) and rois (K, 5), and returns the sizes.
@@ -58,12 +54,8 @@ struct Convolution {
   int64_t groups, offset_groups;
   bool use_mask;
 
-  C10_HOST_DEVICE int64_t taps() const {
-    return kernel_h * kernel_w;
-  }
-  C10_HOST_DEVICE int64_t pixels() const {
-    return out_h * out_w;
-  }
+  C10_HOST_DEVICE int64_t taps() const { return kernel_h * kernel_w; }
+  C10_HOST_DEVICE int64_t pixels() const { return out_h * out_w; }
 };
 
 Convolution check_convolution(

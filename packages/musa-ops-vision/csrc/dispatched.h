@@ -20,8 +20,8 @@ using RoiAlignBackward =
     Tensor(const Tensor&, const Tensor&, double, SymInt, SymInt, SymInt, SymInt, SymInt, SymInt, int64_t, bool);
 using RoiPool = std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, double, SymInt, SymInt);
 // For roi_pool and ps_roi_pool. The third tensor is the forward operator's second result.
-using RoiPoolBackward = Tensor(
-    const Tensor&, const Tensor&, const Tensor&, double, SymInt, SymInt, SymInt, SymInt, SymInt, SymInt);
+using RoiPoolBackward =
+    Tensor(const Tensor&, const Tensor&, const Tensor&, double, SymInt, SymInt, SymInt, SymInt, SymInt, SymInt);
 using PsRoiAlign = std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, double, SymInt, SymInt, int64_t);
 using PsRoiAlignBackward = Tensor(
     const Tensor&, const Tensor&, const Tensor&, double, SymInt, SymInt, int64_t, SymInt, SymInt, SymInt, SymInt);

@@ -20,8 +20,7 @@ at::Tensor roi_align_backward(
     int64_t batch_size, int64_t channels, int64_t height, int64_t width, int64_t sampling_ratio, bool aligned);
 
 std::tuple<at::Tensor, at::Tensor> roi_pool(
-    const at::Tensor& input, const at::Tensor& rois, double spatial_scale, int64_t pooled_height,
-    int64_t pooled_width);
+    const at::Tensor& input, const at::Tensor& rois, double spatial_scale, int64_t pooled_height, int64_t pooled_width);
 at::Tensor roi_pool_backward(
     const at::Tensor& grad, const at::Tensor& rois, const at::Tensor& argmax, double spatial_scale,
     int64_t pooled_height, int64_t pooled_width, int64_t batch_size, int64_t channels, int64_t height, int64_t width);
@@ -35,8 +34,7 @@ at::Tensor ps_roi_align_backward(
     int64_t height, int64_t width);
 
 std::tuple<at::Tensor, at::Tensor> ps_roi_pool(
-    const at::Tensor& input, const at::Tensor& rois, double spatial_scale, int64_t pooled_height,
-    int64_t pooled_width);
+    const at::Tensor& input, const at::Tensor& rois, double spatial_scale, int64_t pooled_height, int64_t pooled_width);
 at::Tensor ps_roi_pool_backward(
     const at::Tensor& grad, const at::Tensor& rois, const at::Tensor& channel_mapping, double spatial_scale,
     int64_t pooled_height, int64_t pooled_width, int64_t batch_size, int64_t channels, int64_t height, int64_t width);

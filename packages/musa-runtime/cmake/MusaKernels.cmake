@@ -42,6 +42,23 @@ function(musa_accepted_flags result)
   set(${result} "${answer}" PARENT_SCOPE)
 endfunction()
 
+# musa_unity_kernels(<result> <name> <file>...): with CMAKE_UNITY_BUILD, one source that includes the .mu files, which then share
+# the time for their headers; otherwise the files. An anonymous namespace is that of all of them.
+function(musa_unity_kernels result name)
+  if(NOT CMAKE_UNITY_BUILD)
+    set(${result} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  set(text "")
+  foreach(file IN LISTS ARGN)
+    get_filename_component(path "${file}" ABSOLUTE)
+    string(APPEND text "#include \"${path}\"\n")
+  endforeach()
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/musa/${name}.mu")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "${text}" @ONLY)
+  set(${result} "${source}" PARENT_SCOPE)
+endfunction()
+
 # musa_kernel_flags(<result>): the flags that every .mu source needs. --offload-arch for the architectures in
 # $TORCH_MUSA_ARCH_LIST, or else all that mcc supports. clang defines __CUDA__ in its MUSA mode too, and torch's
 # headers would then assume CUDA.

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
+"""Builds an extension with the calls of the vendor's torch_musa."""
+
 import os
 
 from setuptools import setup

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
+"""Trains with the calls of the vendor's torch_musa."""
+
 import argparse
 import glob
 import os

@@ -11,10 +11,10 @@ using namespace musa_cuda;
 
 namespace {
 
-#define CHECK(condition)                                             \
-  if (!(condition)) {                                                \
-    std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition);     \
-    std::exit(1);                                                    \
+#define CHECK(condition) \
+  if (!(condition)) { \
+    std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+    std::exit(1); \
   }
 
 struct Kept {
@@ -23,9 +23,7 @@ struct Kept {
     seen = object;
     keep_with_graph(graph, object);
   }
-  bool alive() const {
-    return !seen.expired();
-  }
+  bool alive() const { return !seen.expired(); }
   std::weak_ptr<int> seen;
 };
 

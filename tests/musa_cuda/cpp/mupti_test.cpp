@@ -87,9 +87,7 @@ CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropp
   *dropped = 0;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind, uint64_t) {
-  return next_result;
-}
+CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind, uint64_t) { return next_result; }
 CUptiResult cuptiGetResultString(CUptiResult, const char** text) {
   *text = "A_CODE_OF_CUPTI";
   return CUPTI_SUCCESS;
@@ -108,21 +106,19 @@ CUptiResult cuptiEnableCallback(
   enable != 0 ? (void)enabled_callbacks.insert({domain, id}) : (void)enabled_callbacks.erase({domain, id});
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiEnableDomain(uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain) {
-  return next_result;
-}
+CUptiResult cuptiEnableDomain(uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain) { return next_result; }
 }
 
 // ---- the client -----------------------------------------------------------------------------------------------------------
 namespace {
 
 int failures = 0;
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      std::printf("line %d: %s is false\n", __LINE__, #condition);             \
-      ++failures;                                                              \
-    }                                                                          \
+#define CHECK(condition) \
+  do { \
+    if (!(condition)) { \
+      std::printf("line %d: %s is false\n", __LINE__, #condition); \
+      ++failures; \
+    } \
   } while (false)
 #define EQUAL(expected, found) CHECK((expected) == (found))
 
@@ -201,9 +197,7 @@ CUpti_ActivityAPI call(CUpti_ActivityKind kind, uint32_t id) {
   return record;
 }
 
-void start() {
-  EQUAL(MUPTI_SUCCESS, muptiActivityRegisterCallbacks(request, complete));
-}
+void start() { EQUAL(MUPTI_SUCCESS, muptiActivityRegisterCallbacks(request, complete)); }
 
 void kernels() {
   auto kernel = timed<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
@@ -291,7 +285,8 @@ void waits() {
   CuptiBuffer buffer;
   buffer.add(context);
   for (const auto type :
-       {CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE}) {
+       {CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE,
+        CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE}) {
     auto wait = timed<CUpti_ActivitySynchronization2>(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
     wait.type = type;
     wait.contextId = 41;
@@ -494,8 +489,8 @@ void callbacks() {
 
 int main(int, char** arguments) {
   const std::map<std::string, void (*)()> cases{
-      {"kernels", kernels}, {"copies", copies}, {"waits", waits}, {"calls", calls}, {"others", others},
-      {"buffers", buffers}, {"clock", clock}, {"kinds", kinds}, {"errors", errors}, {"callbacks", callbacks}};
+      {"kernels", kernels}, {"copies", copies}, {"waits", waits}, {"calls", calls},   {"others", others},
+      {"buffers", buffers}, {"clock", clock},   {"kinds", kinds}, {"errors", errors}, {"callbacks", callbacks}};
   start();
   EQUAL(1, flushes); // returns the buffers of an earlier client of CUPTI
   cases.at(arguments[1])();

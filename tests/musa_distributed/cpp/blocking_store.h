@@ -12,9 +12,7 @@ namespace c10d::mccl {
 
 class BlockingStore : public HashStore {
  public:
-  ~BlockingStore() override {
-    release();
-  }
+  ~BlockingStore() override { release(); }
   void block() {
     const std::lock_guard lock(mutex_);
     blocked_ = true;
@@ -25,9 +23,7 @@ class BlockingStore : public HashStore {
     changed_.notify_all();
   }
 
-  c10::intrusive_ptr<Store> clone() override {
-    return c10::intrusive_ptr<Store>::reclaim_copy(this);
-  }
+  c10::intrusive_ptr<Store> clone() override { return c10::intrusive_ptr<Store>::reclaim_copy(this); }
   bool check(const std::vector<std::string>& keys) override {
     wait();
     return HashStore::check(keys);

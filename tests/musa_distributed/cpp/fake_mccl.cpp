@@ -23,15 +23,11 @@ void set_init_of_fake_mccl(std::function<mcclResult_t(int rank)> wanted) {
   init = std::move(wanted);
 }
 
-int aborts_of_fake_mccl() {
-  return aborts;
-}
+int aborts_of_fake_mccl() { return aborts; }
 
 extern "C" {
 
-const char* mcclGetErrorString(mcclResult_t) {
-  return "an error";
-}
+const char* mcclGetErrorString(mcclResult_t) { return "an error"; }
 mcclResult_t mcclGetUniqueId(mcclUniqueId* id) {
   static std::atomic<char> next{1};
   *id = {};

@@ -44,9 +44,7 @@ struct TestGroup : Group {
   std::optional<std::string> async_error(const Communicator&) const override {
     return broken ? std::optional<std::string>("the network is gone") : std::nullopt;
   }
-  void end_process(const std::string&) override {
-    ++ends;
-  }
+  void end_process(const std::string&) override { ++ends; }
   std::atomic<bool> broken{false};
   std::atomic<int> ends{0};
 };
@@ -62,8 +60,9 @@ Settings quick() {
 struct Rank {
   Rank(const c10::intrusive_ptr<Store>& store, int rank, const Settings& settings)
       : group(std::make_shared<TestGroup>(store, rank, 2, settings)),
-        comm(std::make_shared<Communicator>(
-            mcclUniqueId{}, rank, 2, c10::Device(c10::kPrivateUse1, static_cast<c10::DeviceIndex>(rank)), false)) {
+        comm(
+            std::make_shared<Communicator>(
+                mcclUniqueId{}, rank, 2, c10::Device(c10::kPrivateUse1, static_cast<c10::DeviceIndex>(rank)), false)) {
     group->set_name({"0", "tested"}, {0, 1});
     group->add(comm);
     watchdog = std::make_unique<Watchdog>(
@@ -84,8 +83,8 @@ struct Rank {
     launched->comms = {comm};
     launched->timeout = timeout;
     if (waits) {
-      C10_MUSA_CHECK(musaLaunchHostFunc(
-          comm->stream.stream(), [](void* data) { static_cast<Gate*>(data)->wait(); }, &gate));
+      C10_MUSA_CHECK(
+          musaLaunchHostFunc(comm->stream.stream(), [](void* data) { static_cast<Gate*>(data)->wait(); }, &gate));
     }
     launched->end->record(comm->stream);
     launched->on_stream.store(true);
@@ -126,17 +125,16 @@ bool is_aborted(const Communicator& comm) {
 class GroupTest : public testing::Test {
  protected:
   // No error that a test has read or raised is raised again.
-  void TearDown() override {
-    EXPECT_NO_THROW(c10::musa::check_deferred_error());
-  }
+  void TearDown() override { EXPECT_NO_THROW(c10::musa::check_deferred_error()); }
 
   c10::intrusive_ptr<Store> store = c10::make_intrusive<HashStore>();
 };
 
 TEST(KeptTensors, TakenTensorsAreInOneOfBothAtAnyTime) {
   c10::Storage storage(c10::Storage::use_byte_size_t(), 0, at::DataPtr(nullptr, c10::kCPU), nullptr, false);
-  const std::vector<at::Tensor> tensors{at::Tensor(c10::make_intrusive<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), caffe2::TypeMeta::Make<float>()))};
+  const std::vector<at::Tensor> tensors{at::Tensor(
+      c10::make_intrusive<c10::TensorImpl>(
+          std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), caffe2::TypeMeta::Make<float>()))};
   for (int turn = 0; turn < 3000; ++turn) {
     KeptTensors of_the_call, finished;
     of_the_call.add(tensors);
@@ -199,8 +197,12 @@ TEST_F(GroupTest, ACallThatTakesTooLongFailsTheGroupOnEveryRank) {
   second.call(1, std::chrono::minutes(1), false);
   const auto launched = first.call(2, milliseconds(20), true);
   const std::string text = failure_of(*first.group);
-  EXPECT_NE(text.find("[rank 0 of 2, group tested] mccl:all_reduce #2 (in: nothing; out: nothing) did not finish "
-                      "within 20 ms"), std::string::npos) << text;
+  EXPECT_NE(
+      text.find(
+          "[rank 0 of 2, group tested] mccl:all_reduce #2 (in: nothing; out: nothing) did not finish "
+          "within 20 ms"),
+      std::string::npos)
+      << text;
   EXPECT_NE(text.find("rank 1: last called mccl:all_reduce #1"), std::string::npos) << text;
   EXPECT_NE(failure_of(*second.group).find("another rank has failed: [rank 0 of 2"), std::string::npos);
   EXPECT_NE(launched->failure(), nullptr);
@@ -408,7 +410,7 @@ TEST_F(GroupTest, CommunicatorsAreCreatedQueriedAndDestroyedByThreads) {
 TEST_F(GroupTest, ACallThatIsLateFailsThoughTheStoreBlocks) {
   const auto blocking = c10::make_intrusive<BlockingStore>();
   Rank rank(blocking, 0, quick());
-  rank.group->add_places({{0, "host-a (eth0 10.0.0.1)"}, {1, "host-b (eth0 10.0.0.2)"}});
+  rank.group->add_hosts({{0, "host-a (eth0 10.0.0.1)"}, {1, "host-b (eth0 10.0.0.2)"}});
   blocking->block();
   rank.call(1, milliseconds(20), true);
   const std::string text = failure_of(*rank.group);

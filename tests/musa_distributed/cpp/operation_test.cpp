@@ -10,8 +10,8 @@ namespace {
 // Makes a tensor without calling operators, which these tests do not link.
 at::Tensor tensor(at::IntArrayRef sizes, caffe2::TypeMeta dtype = caffe2::TypeMeta::Make<float>()) {
   c10::Storage storage(c10::Storage::use_byte_size_t(), 0, at::DataPtr(nullptr, c10::kCPU), nullptr, false);
-  auto made = at::Tensor(c10::make_intrusive<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), dtype));
+  auto made = at::Tensor(
+      c10::make_intrusive<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), dtype));
   made.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
   return made;
 }
@@ -32,7 +32,8 @@ TEST(Operands, KeepDtypesAndSizesAndNotTheTensors) {
 TEST(Operands, MoreThanFourAreCounted) {
   EXPECT_EQ(Operands().text(), "nothing");
   EXPECT_EQ(Operands(std::vector<at::Tensor>(4, tensor({1}))).text(), "Float[1], Float[1], Float[1], Float[1]");
-  EXPECT_EQ(Operands(std::vector<at::Tensor>(6, tensor({1}))).text(), "Float[1], Float[1], Float[1], Float[1] and 2 more");
+  EXPECT_EQ(
+      Operands(std::vector<at::Tensor>(6, tensor({1}))).text(), "Float[1], Float[1], Float[1], Float[1] and 2 more");
 }
 
 TEST(Operation, TransfersNameTheOtherRank) {

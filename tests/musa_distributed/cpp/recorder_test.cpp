@@ -16,8 +16,7 @@ struct Finished : Progress {
 
 Recorder::Call call(uint64_t seq) {
   static const auto group = std::make_shared<const GroupName>(GroupName{"0", "default_pg"});
-  static const auto all_reduce =
-      std::make_shared<const Operation>(Operation{OpType::ALLREDUCE, "mccl:all_reduce"});
+  static const auto all_reduce = std::make_shared<const Operation>(Operation{OpType::ALLREDUCE, "mccl:all_reduce"});
   return {0, group, all_reduce, seq, 0, seq, false, std::chrono::seconds(1)};
 }
 

@@ -21,9 +21,7 @@ using std::chrono::minutes;
 
 class RendezvousTest : public testing::Test {
  protected:
-  ~RendezvousTest() override {
-    set_init_of_fake_mccl(nullptr);
-  }
+  ~RendezvousTest() override { set_init_of_fake_mccl(nullptr); }
 
   Start start(size_t rank, int ranks, milliseconds timeout) {
     std::vector<int> members(static_cast<size_t>(ranks));
@@ -55,19 +53,18 @@ class RendezvousTest : public testing::Test {
   const c10::intrusive_ptr<BlockingStore> store = c10::make_intrusive<BlockingStore>();
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_F(RendezvousTest, RanksMeetOnAStoreWithOldKeys) {
   for (int turn = 0; turn < 3; ++turn) {
     std::vector<Met> met(3);
-    for (const std::string& raised : of_all(3, [&](size_t rank) { met[rank] = meet(*store, start(rank, 3, minutes(1))); })) {
+    for (const std::string& raised :
+         of_all(3, [&](size_t rank) { met[rank] = meet(*store, start(rank, 3, minutes(1))); })) {
       EXPECT_EQ(raised, "");
     }
     EXPECT_EQ(met[0].id.internal[0], met[1].id.internal[0]);
     EXPECT_EQ(met[0].id.internal[0], met[2].id.internal[0]);
-    EXPECT_EQ(met[2].places.size(), 3);
+    EXPECT_EQ(met[2].hosts.size(), 3);
   }
 }
 
@@ -96,7 +93,8 @@ TEST_F(RendezvousTest, AStartThatMcclDoesNotFinishEndsWithTheTimeoutAndIsAborted
     return mcclSuccess;
   });
   const int before = aborts_of_fake_mccl();
-  for (const std::string& raised : of_all(2, [&](size_t rank) { (void)start_communicator(start(rank, 2, milliseconds(200))); })) {
+  for (const std::string& raised :
+       of_all(2, [&](size_t rank) { (void)start_communicator(start(rank, 2, milliseconds(200))); })) {
     EXPECT_TRUE(contains(raised, "mcclCommInitRank did not return within 200 ms")) << raised;
     EXPECT_TRUE(contains(raised, "): ranks 0, 1")) << raised;
   }
@@ -118,7 +116,8 @@ TEST_F(RendezvousTest, AFailureOfOneRankEndsTheStartOfAll) {
     release.wait();
     return mcclSuccess;
   });
-  for (const std::string& raised : of_all(3, [&](size_t rank) { (void)start_communicator(start(rank, 3, minutes(5))); })) {
+  for (const std::string& raised :
+       of_all(3, [&](size_t rank) { (void)start_communicator(start(rank, 3, minutes(5))); })) {
     EXPECT_TRUE(contains(raised, "rank 1 on ")) << raised;
     EXPECT_TRUE(contains(raised, "mcclCommInitRank failed")) << raised;
   }
@@ -140,7 +139,7 @@ TEST_F(RendezvousTest, AStartGivesEachRankTheCommunicatorAndThePlaces) {
   for (const std::string& raised : of_all(2, [&](size_t rank) {
          const Started started = start_communicator(start(rank, 2, minutes(1)));
          EXPECT_EQ(started.comm->rank, static_cast<int>(rank));
-         EXPECT_EQ(started.places.at(0), own_place());
+         EXPECT_EQ(started.hosts.at(0), own_host());
        })) {
     EXPECT_EQ(raised, "");
   }
@@ -166,7 +165,7 @@ TEST(StoreThreadTest, ABlockedAccessIsLeftToItself) {
 }
 
 TEST(PlacesTest, RanksOfOnePlaceAreOnOneLine) {
-  EXPECT_EQ(describe(Places{{0, "b"}, {1, "a"}, {2, "b"}}), "\n  a: rank 1\n  b: ranks 0, 2");
+  EXPECT_EQ(describe(Hosts{{0, "b"}, {1, "a"}, {2, "b"}}), "\n  a: rank 1\n  b: ranks 0, 2");
 }
 
 } // namespace

@@ -13,9 +13,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-void no_error(const std::exception_ptr&) {
-  FAIL() << "nothing has failed";
-}
+void no_error(const std::exception_ptr&) { FAIL() << "nothing has failed"; }
 
 void wait_for(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);

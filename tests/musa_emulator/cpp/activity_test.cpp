@@ -77,13 +77,12 @@ void complete(MUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   std::free(buffer);
 }
 
-musaError_t nothing(void*) {
-  return musaSuccess;
-}
+musaError_t nothing(void*) { return musaSuccess; }
 
 constexpr MUpti_ActivityKind kAll[] = {
-    MUPTI_ACTIVITY_KIND_RUNTIME,         MUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,    MUPTI_ACTIVITY_KIND_MEMCPY,
-    MUPTI_ACTIVITY_KIND_MEMCPY2,         MUPTI_ACTIVITY_KIND_MEMSET,               MUPTI_ACTIVITY_KIND_DRIVER,
+    MUPTI_ACTIVITY_KIND_RUNTIME,         MUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+    MUPTI_ACTIVITY_KIND_MEMCPY,          MUPTI_ACTIVITY_KIND_MEMCPY2,
+    MUPTI_ACTIVITY_KIND_MEMSET,          MUPTI_ACTIVITY_KIND_DRIVER,
     MUPTI_ACTIVITY_KIND_SYNCHRONIZATION, MUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
 };
 
@@ -192,9 +191,9 @@ TEST_F(ActivityTest, WorkCarriesTheIdOfTheCallThatPutItOnTheStream) {
 
 TEST_F(ActivityTest, TimesAreOfTheUnixEpoch) {
   const auto now = [] {
-    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                     std::chrono::system_clock::now().time_since_epoch())
-                                     .count());
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count());
   };
   enable_all();
   const uint64_t before = now();
@@ -413,15 +412,13 @@ TEST_F(ActivityTest, MisuseIsRefused) {
   EXPECT_MUPTI(
       MUPTI_ERROR_INVALID_PARAMETER,
       muptiActivityPopExternalCorrelationId(MUPTI_EXTERNAL_CORRELATION_KIND_SIZE, nullptr));
-  EXPECT_MUPTI(
-      MUPTI_SUCCESS, muptiActivitySetAttribute(MUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &size, &value));
+  EXPECT_MUPTI(MUPTI_SUCCESS, muptiActivitySetAttribute(MUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &size, &value));
   EXPECT_MUPTI(
       MUPTI_ERROR_INVALID_PARAMETER,
       muptiActivitySetAttribute(static_cast<MUpti_ActivityAttribute>(99), &size, &value));
   size = 1;
   EXPECT_MUPTI(
-      MUPTI_ERROR_INVALID_PARAMETER,
-      muptiActivitySetAttribute(MUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &size, &value));
+      MUPTI_ERROR_INVALID_PARAMETER, muptiActivitySetAttribute(MUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &size, &value));
   EXPECT_MUPTI(MUPTI_ERROR_INVALID_PARAMETER, muptiGetVersion(nullptr));
   EXPECT_MUPTI(MUPTI_SUCCESS, muptiGetVersion(&number));
   EXPECT_EQ(uint32_t{MUPTI_API_VERSION}, number);
@@ -489,16 +486,14 @@ TEST_F(ActivityTest, CallbacksSurroundTheCallsTheyAreEnabledFor) {
   EXPECT_MUPTI(MUPTI_ERROR_INVALID_PARAMETER, muptiSubscribe(&subscriber, nullptr, nullptr));
   ASSERT_EQ(MUPTI_SUCCESS, muptiSubscribe(&subscriber, observe, &seen));
   EXPECT_MUPTI(MUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, muptiSubscribe(&second, observe, &seen));
-  EXPECT_MUPTI(
-      MUPTI_ERROR_INVALID_PARAMETER, muptiEnableCallback(1, subscriber, MUPTI_CB_DOMAIN_RUNTIME_API, 1 << 20));
+  EXPECT_MUPTI(MUPTI_ERROR_INVALID_PARAMETER, muptiEnableCallback(1, subscriber, MUPTI_CB_DOMAIN_RUNTIME_API, 1 << 20));
   EXPECT_MUPTI(MUPTI_ERROR_INVALID_PARAMETER, muptiEnableDomain(1, subscriber, MUPTI_CB_DOMAIN_INVALID));
   EXPECT_OK(musaDeviceSynchronize());
   EXPECT_TRUE(seen.names.empty());
 
   EXPECT_MUPTI(
       MUPTI_SUCCESS,
-      muptiEnableCallback(
-          1, subscriber, MUPTI_CB_DOMAIN_RUNTIME_API, MUPTI_RUNTIME_TRACE_CBID_musaDeviceSynchronize));
+      muptiEnableCallback(1, subscriber, MUPTI_CB_DOMAIN_RUNTIME_API, MUPTI_RUNTIME_TRACE_CBID_musaDeviceSynchronize));
   EXPECT_OK(musaDeviceSynchronize());
   call();
   EXPECT_EQ((std::vector<std::string>{"+musaDeviceSynchronize", "-musaDeviceSynchronize"}), seen.names);
@@ -506,8 +501,9 @@ TEST_F(ActivityTest, CallbacksSurroundTheCallsTheyAreEnabledFor) {
   seen = {};
   EXPECT_MUPTI(MUPTI_SUCCESS, muptiEnableDomain(1, subscriber, MUPTI_CB_DOMAIN_RUNTIME_API));
   EXPECT_STATUS(musaErrorInvalidDevice, musaSetDevice(77));
-  EXPECT_EQ((std::vector<std::string>{"+musaSetDevice", "-musaSetDevice"}),
-            std::vector<std::string>(seen.names.begin(), seen.names.begin() + 2));
+  EXPECT_EQ(
+      (std::vector<std::string>{"+musaSetDevice", "-musaSetDevice"}),
+      std::vector<std::string>(seen.names.begin(), seen.names.begin() + 2));
   EXPECT_EQ(musaErrorInvalidDevice, seen.results.at(0));
   EXPECT_TRUE(seen.words_kept);
   (void)musaGetLastError();

@@ -51,7 +51,8 @@ TEST_F(ConcurrencyTest, NoCallOfManyThreadsIsLeftOutOfTheCounts) {
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([] {
-        thread_local CallAtTheEnd last; // constructed before the emulator's thread-local objects, so destroyed after them
+        thread_local CallAtTheEnd
+            last; // constructed before the emulator's thread-local objects, so destroyed after them
         EXPECT_TRUE(last.made);
         for (int i = 0; i < kCalls; ++i) {
           int device = -1;
@@ -100,8 +101,7 @@ TEST_F(ConcurrencyTest, EventsOrderAPipelineOfStreams) {
     for (int s = 0; s < kStages; ++s) {
       const int previous = (s + kStages - 1) % kStages;
       EXPECT_OK(musaStreamWaitEvent(*streams[static_cast<size_t>(s)], *events[static_cast<size_t>(previous)], 0));
-      EXPECT_OK(musaLaunchHostFunc(
-          *streams[static_cast<size_t>(s)], [](void* p) { ++*static_cast<int*>(p); }, &value));
+      EXPECT_OK(musaLaunchHostFunc(*streams[static_cast<size_t>(s)], [](void* p) { ++*static_cast<int*>(p); }, &value));
       EXPECT_OK(musaEventRecord(*events[static_cast<size_t>(s)], *streams[static_cast<size_t>(s)]));
     }
   }

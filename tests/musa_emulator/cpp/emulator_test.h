@@ -26,9 +26,7 @@
 #define EXPECT_OK(expression) EXPECT_STATUS(musaSuccess, expression)
 #define ASSERT_OK(expression) ASSERT_STREQ("musaSuccess", musaGetErrorName(expression)) << #expression
 
-inline bool mode_is(const char* mode) {
-  return std::string(musaEmulatorMode()) == mode;
-}
+inline bool mode_is(const char* mode) { return std::string(musaEmulatorMode()) == mode; }
 
 class EmulatorTest : public ::testing::Test {
  protected:

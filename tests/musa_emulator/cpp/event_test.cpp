@@ -110,8 +110,8 @@ TEST_F(EventTest, ElapsedTimeMeasuresTheWorkBetween) {
   float ms = -1;
   EXPECT_STATUS(musaErrorInvalidResourceHandle, musaEventElapsedTime(&ms, start, end)) << "not recorded";
   EXPECT_OK(musaEventRecord(start, stream));
-  EXPECT_OK(musaLaunchHostFunc(
-      stream, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr));
+  EXPECT_OK(
+      musaLaunchHostFunc(stream, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr));
   EXPECT_OK(musaEventRecord(end, stream));
   EXPECT_OK(musaEventSynchronize(end));
   EXPECT_OK(musaEventElapsedTime(&ms, start, end));

@@ -84,8 +84,9 @@ TEST_F(FaultTest, TheEnvironmentArmsFaults) {
 }
 
 TEST_F(FaultTest, UnreadableFaultsAreExplained) {
-  for (const char* bad : {"musaMalloc", "musaMalloc@x=musaErrorUnknown", "musaMalloc@0=musaErrorUnknown",
-                          "musaMalloc@1=musaErrorOops", "noSuchCall@1=musaErrorUnknown", "musaMalloc@1=musaSuccess"}) {
+  for (const char* bad :
+       {"musaMalloc", "musaMalloc@x=musaErrorUnknown", "musaMalloc@0=musaErrorUnknown", "musaMalloc@1=musaErrorOops",
+        "noSuchCall@1=musaErrorUnknown", "musaMalloc@1=musaSuccess"}) {
     configure({{"MUSA_EMULATOR_FAIL", bad}});
     EXPECT_STATUS(musaErrorInitializationError, musaDeviceSynchronize()) << bad;
     ASSERT_NE(nullptr, musaEmulatorConfigurationError()) << bad;

@@ -101,10 +101,10 @@ class Child {
   int from_ = -1;
 };
 
-#define CHILD_CHECK(expression)                                                             \
-  if (const musaError_t status_ = (expression); status_ != musaSuccess) {                   \
-    std::fprintf(stderr, "child: %s: %s\n", #expression, musaGetErrorName(status_));        \
-    return 1;                                                                               \
+#define CHILD_CHECK(expression) \
+  if (const musaError_t status_ = (expression); status_ != musaSuccess) { \
+    std::fprintf(stderr, "child: %s: %s\n", #expression, musaGetErrorName(status_)); \
+    return 1; \
   }
 
 // Reads the parent's memory after the parent's event, and writes an answer into it.
@@ -209,8 +209,7 @@ TEST_F(InterprocessTest, AKilledExporterLeavesMappedMemoryUsableAndHoldsNobodyUp
   const Stream stream;
   EXPECT_OK(musaStreamWaitEvent(stream, event, 0));
   std::atomic<bool> ran{false};
-  EXPECT_OK(musaLaunchHostFunc(
-      stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &ran));
+  EXPECT_OK(musaLaunchHostFunc(stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &ran));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(ran.load());
   child.kill_now();
@@ -220,8 +219,7 @@ TEST_F(InterprocessTest, AKilledExporterLeavesMappedMemoryUsableAndHoldsNobodyUp
   EXPECT_OK(musaIpcCloseMemHandle(memory));
   EXPECT_OK(musaEventDestroy(event));
   EXPECT_STATUS(
-      musaErrorInvalidResourceHandle,
-      musaIpcOpenMemHandle(reinterpret_cast<void**>(&memory), message.memory, 1))
+      musaErrorInvalidResourceHandle, musaIpcOpenMemHandle(reinterpret_cast<void**>(&memory), message.memory, 1))
       << "the segment went with its owner";
 }
 

@@ -89,8 +89,7 @@ TEST_F(KernelTest, LimitsOfTheDeviceAreEnforced) {
   EXPECT_STATUS(musaErrorInvalidValue, musaLaunchKernel(&axpy, dim3(1), dim3(1), nullptr));
   EXPECT_STATUS(musaErrorInvalidDeviceFunction, musaLaunchKernel(&broken, dim3(1), dim3(1), nullptr));
   EXPECT_STATUS(
-      musaErrorCooperativeLaunchTooLarge,
-      musaLaunchCooperativeKernel(&axpy, dim3(1 << 20), dim3(256), arguments));
+      musaErrorCooperativeLaunchTooLarge, musaLaunchCooperativeKernel(&axpy, dim3(1 << 20), dim3(256), arguments));
   EXPECT_OK(musaDeviceSynchronize()) << "a refused launch does not lose the device";
 }
 
@@ -158,11 +157,9 @@ TEST_F(KernelTest, WorkBehindALostDeviceIsDroppedButCallbacksAreTold) {
   } seen;
   Blocker blocker(stream);
   EXPECT_OK(musaEmulatorLaunchTask(stream, "fails", [](void*) { return musaErrorAssert; }, nullptr, nullptr));
-  EXPECT_OK(musaLaunchHostFunc(
-      stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &ran));
+  EXPECT_OK(musaLaunchHostFunc(stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &ran));
   EXPECT_OK(musaStreamAddCallback(
-      stream, [](musaStream_t, musaError_t status, void* out) { static_cast<Seen*>(out)->status = status; }, &seen,
-      0));
+      stream, [](musaStream_t, musaError_t status, void* out) { static_cast<Seen*>(out)->status = status; }, &seen, 0));
   blocker.release();
   EXPECT_STATUS(musaErrorAssert, musaStreamSynchronize(stream));
   EXPECT_FALSE(ran.load());

@@ -16,8 +16,7 @@ TEST_F(ResetTest, ReleasesEverything) {
   ASSERT_OK(musaMalloc(&memory, 4096));
   ASSERT_OK(musaHostAlloc(&pinned, 4096, 0));
   std::atomic<bool> ran{false};
-  EXPECT_OK(musaLaunchHostFunc(
-      stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &ran));
+  EXPECT_OK(musaLaunchHostFunc(stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &ran));
   EXPECT_OK(musaSetDevice(1));
   EXPECT_OK(musaEmulatorReset());
   EXPECT_TRUE(ran.load()) << "work in flight runs to its end";

@@ -29,8 +29,7 @@ TEST_F(TransferTest, WrongDirectionIsRefused) {
   EXPECT_STATUS(musaErrorInvalidValue, musaMemcpy(device, host, 64, musaMemcpyDeviceToHost));
   EXPECT_STATUS(musaErrorInvalidValue, musaMemcpy(device, host, 64, musaMemcpyDeviceToDevice));
   EXPECT_STATUS(musaErrorInvalidValue, musaMemcpy(device, host, 64, musaMemcpyHostToHost));
-  EXPECT_STATUS(
-      musaErrorInvalidMemcpyDirection, musaMemcpy(device, host, 64, static_cast<musaMemcpyKind>(9)));
+  EXPECT_STATUS(musaErrorInvalidMemcpyDirection, musaMemcpy(device, host, 64, static_cast<musaMemcpyKind>(9)));
   EXPECT_STATUS(musaErrorInvalidValue, musaMemcpy(nullptr, host, 64, musaMemcpyDefault));
   EXPECT_OK(musaMemcpy(nullptr, nullptr, 0, musaMemcpyDefault));
 }
@@ -103,8 +102,7 @@ TEST_F(TransferTest, TwoDimensional) {
       ASSERT_EQ(x < 10 ? y * 16 + x : 0x7f, back[static_cast<size_t>(y * 100 + x)]) << x << ", " << y;
     }
   }
-  EXPECT_STATUS(
-      musaErrorInvalidPitchValue, musaMemcpy2D(device, 5, host.data(), 16, 10, 8, musaMemcpyHostToDevice));
+  EXPECT_STATUS(musaErrorInvalidPitchValue, musaMemcpy2D(device, 5, host.data(), 16, 10, 8, musaMemcpyHostToDevice));
   const Stream stream;
   std::vector<char> rows(80);
   EXPECT_OK(musaMemcpy2DAsync(rows.data(), 10, device, 100, 10, 8, musaMemcpyDeviceToHost, stream));

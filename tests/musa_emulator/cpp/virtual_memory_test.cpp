@@ -38,9 +38,7 @@ MUresult grant(MUdeviceptr address, size_t size, MUmemAccess_flags flags, int de
   return muMemSetAccess(address, size, &desc, 1);
 }
 
-char* host(MUdeviceptr address) {
-  return reinterpret_cast<char*>(address);
-}
+char* host(MUdeviceptr address) { return reinterpret_cast<char*>(address); }
 
 // An accessible address range that is mapped to one allocation.
 struct Mapped {
@@ -133,8 +131,7 @@ TEST_F(VirtualMemoryTest, WorkMayRunAcrossMappingsSideBySide) {
   EXPECT_OK(musaMemset(host(range_), 3, 3 * kUnit));
   EXPECT_EQ(std::vector<char>(64, 3), read_back(host(range_ + kUnit - 32), 64));
   char byte = 0;
-  EXPECT_STATUS(
-      musaErrorInvalidValue, musaMemcpy(&byte, host(range_ + 3 * kUnit), 1, musaMemcpyDeviceToHost))
+  EXPECT_STATUS(musaErrorInvalidValue, musaMemcpy(&byte, host(range_ + 3 * kUnit), 1, musaMemcpyDeviceToHost))
       << "nothing is mapped there";
   EXPECT_STATUS(musaErrorInvalidValue, musaMemset(host(range_ + 3 * kUnit - 8), 0, 9)) << "runs past the end";
   EXPECT_OK(musaDeviceSynchronize());
@@ -225,8 +222,7 @@ TEST_F(VirtualMemoryTest, RangesAreMappedOnceAndUnmappedWhole) {
   EXPECT_DRIVER(MUSA_ERROR_INVALID_VALUE, muMemUnmap(range_ + kUnit, 3 * kUnit)) << "partly not mapped";
   EXPECT_DRIVER(MUSA_ERROR_INVALID_VALUE, grant(range_ + 3 * kUnit, kUnit, MU_MEM_ACCESS_FLAGS_PROT_READWRITE));
   EXPECT_DRIVER(MUSA_ERROR_INVALID_VALUE, grant(range_ + kUnit, 3 * kUnit, MU_MEM_ACCESS_FLAGS_PROT_READWRITE));
-  EXPECT_DRIVER(
-      MUSA_ERROR_INVALID_DEVICE, grant(range_ + 2 * kUnit, 2 * kUnit, MU_MEM_ACCESS_FLAGS_PROT_READWRITE, 9));
+  EXPECT_DRIVER(MUSA_ERROR_INVALID_DEVICE, grant(range_ + 2 * kUnit, 2 * kUnit, MU_MEM_ACCESS_FLAGS_PROT_READWRITE, 9));
   EXPECT_DRIVER(MUSA_ERROR_INVALID_VALUE, muMemAddressFree(range_, kRange)) << "mapped still";
   EXPECT_DRIVER(MUSA_ERROR_INVALID_VALUE, muMemAddressFree(range_, kUnit)) << "another size than reserved";
   EXPECT_MU(muMemUnmap(range_ + 2 * kUnit, 2 * kUnit));

@@ -140,7 +140,9 @@ int main() {
   { // an address that belongs to no kernel
     void* arguments[] = {nullptr};
     static int variable;
-    EXPECT_EQ(musaLaunchKernel((const void*)&variable, dim3(1), dim3(1), arguments, 0, nullptr), musaErrorInvalidDeviceFunction);
+    EXPECT_EQ(
+        musaLaunchKernel((const void*)&variable, dim3(1), dim3(1), arguments, 0, nullptr),
+        musaErrorInvalidDeviceFunction);
     musaGetLastError();
   }
   return finish();

@@ -10,22 +10,22 @@
 
 inline int failures = 0;
 
-#define EXPECT(condition)                                                      \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);      \
-      ++failures;                                                              \
-    }                                                                          \
+#define EXPECT(condition) \
+  do { \
+    if (!(condition)) { \
+      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      ++failures; \
+    } \
   } while (false)
 
-#define EXPECT_EQ(actual, expected)                                                                             \
-  do {                                                                                                          \
-    const auto is = (actual);                                                                                   \
-    const decltype(is) should_be = (expected);                                                                  \
-    if (!(is == should_be)) {                                                                                   \
-      std::printf("%s:%d: %s is %g, not %g\n", __FILE__, __LINE__, #actual, double(is), double(should_be));     \
-      ++failures;                                                                                               \
-    }                                                                                                           \
+#define EXPECT_EQ(actual, expected) \
+  do { \
+    const auto is = (actual); \
+    const decltype(is) should_be = (expected); \
+    if (!(is == should_be)) { \
+      std::printf("%s:%d: %s is %g, not %g\n", __FILE__, __LINE__, #actual, double(is), double(should_be)); \
+      ++failures; \
+    } \
   } while (false)
 
 template <class T>

@@ -44,13 +44,9 @@ __global__ void too_much(int* out) {
   out[0] = cells[0];
 }
 
-__global__ void null(int* out) {
-  *out = 1;
-}
+__global__ void null(int* out) { *out = 1; }
 
-__global__ void not_in_mask(int* out) {
-  out[threadIdx.x] = __shfl_sync(0xfffffff0u, 1, 4);
-}
+__global__ void not_in_mask(int* out) { out[threadIdx.x] = __shfl_sync(0xfffffff0u, 1, 4); }
 
 __global__ void runs_deep(int* out, int depth);
 __device__ int deep(int depth) {
@@ -58,9 +54,7 @@ __device__ int deep(int depth) {
   frame[depth % 4096] = static_cast<char>(depth);
   return depth == 0 ? 0 : deep(depth - 1) + frame[depth % 4096];
 }
-__global__ void runs_deep(int* out, int depth) {
-  out[threadIdx.x] = deep(depth);
-}
+__global__ void runs_deep(int* out, int depth) { out[threadIdx.x] = deep(depth); }
 
 __global__ void asserts(int* out, int limit) {
   assert(static_cast<int>(threadIdx.x) < limit && "out of bounds");
@@ -85,9 +79,7 @@ __global__ void traps_in_assembly(int* out, int thread) {
 }
 
 // The order is unspecified.
-__global__ void order(int* out, int* count) {
-  out[atomicAdd(count, 1)] = threadIdx.x;
-}
+__global__ void order(int* out, int* count) { out[atomicAdd(count, 1)] = threadIdx.x; }
 
 int main(int, char** argv) {
   Array<int> out(1024);

@@ -112,7 +112,8 @@ int main() {
     Array<int> cells(n), out(n);
     int *a = cells, *b = out;
     void* arguments[] = {&a, &b};
-    EXPECT_EQ(musaLaunchCooperativeKernel((const void*)of_grid, dim3(4, 2), dim3(32, 2), arguments, 0, nullptr), musaSuccess);
+    EXPECT_EQ(
+        musaLaunchCooperativeKernel((const void*)of_grid, dim3(4, 2), dim3(32, 2), arguments, 0, nullptr), musaSuccess);
     EXPECT_EQ(out[0], n);
     EXPECT_EQ(out[n - 1], 1);
     EXPECT_EQ(cells[5], 0);

@@ -10,9 +10,7 @@
 
 namespace cg = cooperative_groups;
 
-__host__ __device__ float add(float a, float b) {
-  return a + b;
-}
+__host__ __device__ float add(float a, float b) { return a + b; }
 
 // A launcher that takes any kernel as a value.
 template <class Kernel, class... Arguments>
@@ -48,9 +46,7 @@ __global__ void types_first(int* out) {
 
 __shared__ int of_file[2][32];
 __shared__ int one_of_file;
-__device__ int from_of_file(int i) {
-  return of_file[1][i] + one_of_file;
-}
+__device__ int from_of_file(int i) { return of_file[1][i] + one_of_file; }
 __global__ void shared_of_file(int* out) {
   of_file[0][threadIdx.x] = static_cast<int>(threadIdx.x);
   of_file[1][31 - threadIdx.x] = of_file[0][threadIdx.x] * 2;
@@ -81,8 +77,7 @@ struct Watch {
 };
 __global__ void wait_cycles(long* out, long cycles) {
   const long begin = clock();
-  while (clock() - begin < cycles) {
-  }
+  while (clock() - begin < cycles) {}
   *out = (long)clock() - begin;
 }
 
@@ -108,8 +103,9 @@ __global__ void swaps(int* cell) {
 int main() {
   Array<float> x(8), out(8);
   x = {0, 1, 2, 3, 4, 5, 6, 7};
-  launch(combine<add, float, const float*, const float*>, 8, (const float*)(float*)x, (float*)out, (const float*)(float*)x,
-         (const float*)(float*)x);
+  launch(
+      combine<add, float, const float*, const float*>, 8, (const float*)(float*)x, (float*)out, (const float*)(float*)x,
+      (const float*)(float*)x);
   EXPECT(out.host() == (std::vector<float>{0, 3, 6, 9, 12, 15, 18, 21}));
   launch(unnamed<float, 3>, 8, (float*)out);
   EXPECT(out.host() == x.host());

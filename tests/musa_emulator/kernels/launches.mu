@@ -25,9 +25,7 @@ __global__ void __launch_bounds__(256) scale(T* x, T factor) {
 template <typename T>
 struct Holder {
   static __device__ T twice(T x) { return 2 * x; }
-  __host__ void run(T* x, int n, musaStream_t stream) {
-    scale<T, 3><<<n / 4, 4, 0, stream>>>(x, twice(T(1)));
-  }
+  __host__ void run(T* x, int n, musaStream_t stream) { scale<T, 3><<<n / 4, 4, 0, stream>>>(x, twice(T(1))); }
 };
 } // namespace outer::inner
 
@@ -57,7 +55,7 @@ __global__ void sum_of(Large large, int* out) {
 
 // The compiler driver shares parameters that no thread can change; the kernel's identity does not depend on names.
 template <typename T, int N = 2>
-__global__ void constants(const Large large, const T factor, int* const out, const unsigned) ;
+__global__ void constants(const Large large, const T factor, int* const out, const unsigned);
 template <typename T, int N>
 __global__ void constants(const Large large, const T factor, int* const out, const unsigned unused) {
   out[threadIdx.x] = large.values[threadIdx.x] * factor * N;
@@ -95,7 +93,7 @@ int main() {
     musaStream_t stream;
     musaStreamCreate(&stream);
     outer::inner::scale<float, 1><<<2, 4>>>(x, 2.f);
-    outer::inner::scale<float, (3 > 2 ? 2 : 1)> <<<dim3(2), dim3(4), size_t(0), nullptr>>> (x, 2);
+    outer::inner::scale<float, (3 > 2 ? 2 : 1)><<<dim3(2), dim3(4), size_t(0), nullptr>>>(x, 2);
     musaDeviceSynchronize();
     outer::inner::Holder<float>().run(x, 8, stream);
     musaStreamSynchronize(stream);

@@ -23,7 +23,10 @@ double value_of(unsigned bits, int exponent_bits, int fraction_bits, bool has_in
   if (exponent == (1 << exponent_bits) - 1 && (has_infinity || fraction == (1u << fraction_bits) - 1)) {
     return has_infinity && fraction == 0 ? sign * INFINITY : NAN;
   }
-  return sign * std::ldexp(exponent == 0 ? fraction : fraction + (1 << fraction_bits), (exponent == 0 ? 1 : exponent) - bias - fraction_bits);
+  return sign *
+      std::ldexp(
+             exponent == 0 ? fraction : fraction + (1 << fraction_bits),
+             (exponent == 0 ? 1 : exponent) - bias - fraction_bits);
 }
 
 template <class Number, class To>
@@ -142,7 +145,8 @@ void check_functions() {
     EXPECT(d[i] == expected[i] || std::fabs(d[i] - expected[i]) < (i == 6 ? 4e-9 : 4e-16 * std::fabs(expected[i])));
   }
   const std::vector<float> f = of_float.host();
-  const double lengths[] = {3.3166247903554e38, 7, 2, 3.3166247903554e38, 1.0 / 7, 0.25, 0.2, 0.25, 1.2660658777520084, -0.56515910399248503};
+  const double lengths[] = {3.3166247903554e38,  7, 2, 3.3166247903554e38, 1.0 / 7, 0.25, 0.2, 0.25, 1.2660658777520084,
+                            -0.56515910399248503};
   for (int i = 0; i < 10; ++i) {
     EXPECT(std::fabs(f[i] - lengths[i]) <= 1.2e-7 * std::fabs(lengths[i]));
   }
@@ -229,7 +233,10 @@ int main() {
       const float down = float(__float2half_rd(value)), up = float(__float2half_ru(value));
       EXPECT(down <= value && value <= up);
       EXPECT_EQ(float(__float2half_rz(value)), value > 0 ? down : up);
-      EXPECT(down == up ? down == value : __half(up).__x - __half(down).__x == 1 || __half(down).__x - __half(up).__x == 1 || down == 0 || up == 0);
+      EXPECT(
+          down == up ? down == value
+                     : __half(up).__x - __half(down).__x == 1 || __half(down).__x - __half(up).__x == 1 || down == 0 ||
+                  up == 0);
     }
     EXPECT_EQ(__half2int_rn(__half(2.5f)), 2);
     EXPECT_EQ(__half2int_ru(__half(2.5f)), 3);

@@ -69,9 +69,6 @@ int main() {
     EXPECT_EQ(out[0].y, 2.25f);
     EXPECT_EQ(out[5].z, -7.0f);
     EXPECT_EQ(out[6].w, 0.0f); // outside
-    musaResourceDesc again{};
-    EXPECT_EQ(musaGetTextureObjectResourceDesc(&again, texture), musaSuccess);
-    EXPECT(again.res.linear.devPtr == resource.res.linear.devPtr);
     EXPECT_EQ(musaDestroyTextureObject(texture), musaSuccess);
     EXPECT_EQ(musaDestroyTextureObject(texture), musaErrorInvalidValue);
     resource.res.linear.desc.y = 16;

@@ -14,10 +14,24 @@ struct Words {
 __global__ void words(const unsigned* a, const unsigned* b, Words* out) {
   const int i = threadIdx.x;
   const unsigned x = a[i], y = b[i];
-  out[i] = {__vadd4(x, y), __vsub4(x, y), __vsubss4(x, y), __vaddus2(x, y), __vcmpeq4(x, y), __vcmpne4(x, y),
-            __vmaxs4(x, y), __vminu2(x, y), __vavgu4(x, y), __vabs4(x), __vsads2(x, y), __vsetgts4(x, y),
-            __dp4a(int(x), int(y), 7), __dp2a_lo(int(x), int(y), -7), __dp4a(x, y, 7u), __bfe_u32(x, i % 32, i % 35),
-            __bfi_u32(x, y, i % 32, 5)};
+  out[i] = {
+      __vadd4(x, y),
+      __vsub4(x, y),
+      __vsubss4(x, y),
+      __vaddus2(x, y),
+      __vcmpeq4(x, y),
+      __vcmpne4(x, y),
+      __vmaxs4(x, y),
+      __vminu2(x, y),
+      __vavgu4(x, y),
+      __vabs4(x),
+      __vsads2(x, y),
+      __vsetgts4(x, y),
+      __dp4a(int(x), int(y), 7),
+      __dp2a_lo(int(x), int(y), -7),
+      __dp4a(x, y, 7u),
+      __bfe_u32(x, i % 32, i % 35),
+      __bfi_u32(x, y, i % 32, 5)};
 }
 
 template <class T>

@@ -3,6 +3,4 @@
 // The host calls a __device__ function.
 __device__ int answer() { return 42; }
 
-int main() {
-  return answer();
-}
+int main() { return answer(); }

@@ -6,6 +6,4 @@ int doubled(int x) { return 2 * x; }
 __device__ int quadrupled(int x) { return doubled(doubled(x)); }
 } // namespace
 
-__global__ void kernel(int* x) {
-  x[0] = quadrupled(x[0]);
-}
+__global__ void kernel(int* x) { x[0] = quadrupled(x[0]); }

@@ -3,6 +3,4 @@
 // A kernel calls a function of the host.
 void log_value(int);
 
-__global__ void kernel(int* x) {
-  log_value(x[0]);
-}
+__global__ void kernel(int* x) { log_value(x[0]); }

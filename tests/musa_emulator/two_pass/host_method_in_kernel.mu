@@ -11,6 +11,4 @@ __global__ void kernel(const T* x, float* y) {
   y[0] = static_cast<float>(x[0]);
 }
 
-void launch(const Half* x, float* y) {
-  kernel<<<1, 1>>>(x, y);
-}
+void launch(const Half* x, float* y) { kernel<<<1, 1>>>(x, y); }

@@ -38,23 +38,26 @@ int main() {
   for (const bool by_rows : {true, false}) {
     call("writes there", [](at::Tensor& out, const at::Tensor& value) { out.copy_(value); }, by_rows);
     call("assigns a tensor", [](at::Tensor& out, const at::Tensor& value) { out = value; }, by_rows);
-    call("assigns a view", [](at::Tensor& out, const at::Tensor& value) {
-      out = value.t().contiguous().t(); }, by_rows);
+    call("assigns a view", [](at::Tensor& out, const at::Tensor& value) { out = value.t().contiguous().t(); }, by_rows);
     call("sets other memory", [](at::Tensor& out, const at::Tensor& value) { out.set_(value.clone()); }, by_rows);
-    call("assigns another type", [](at::Tensor& out, const at::Tensor& value) { out = value.to(at::kDouble); }, by_rows);
-    call("changes the strides", [](at::Tensor& out, const at::Tensor& value) {
-      const std::vector<int64_t> strides = out.stride(0) == 3 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{3, 1};
-      out.unsafeGetTensorImpl()->set_sizes_and_strides({2, 3}, strides);
-      out.copy_(value);
-    }, by_rows);
+    call(
+        "assigns another type", [](at::Tensor& out, const at::Tensor& value) { out = value.to(at::kDouble); }, by_rows);
+    call(
+        "changes the strides",
+        [](at::Tensor& out, const at::Tensor& value) {
+          const std::vector<int64_t> strides =
+              out.stride(0) == 3 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{3, 1};
+          out.unsafeGetTensorImpl()->set_sizes_and_strides({2, 3}, strides);
+          out.copy_(value);
+        },
+        by_rows);
   }
   for (const bool undefined : {true, false}) {
     try {
-      call("another shape", [&](at::Tensor& out, const at::Tensor&) {
-        out = undefined ? at::Tensor() : at::ones({3}); });
+      call(
+          "another shape", [&](at::Tensor& out, const at::Tensor&) { out = undefined ? at::Tensor() : at::ones({3}); });
       return 1;
-    } catch (const std::runtime_error&) {
-    }
+    } catch (const std::runtime_error&) {}
   }
   return 0;
 }

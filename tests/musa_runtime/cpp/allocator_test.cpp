@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // The caching allocator with many threads, streams and devices, with exhausted memory and with failures of the SDK.
-#include <c10/musa/MUSAAllocatorEvents.h>
+#include <c10/musa/allocator/MUSAAllocatorEvents.h>
 #include <c10/musa/MUSACaptures.h>
-#include <c10/musa/MUSADeviceCachingAllocator.h>
+#include <c10/musa/allocator/MUSADeviceCachingAllocator.h>
 
 #include <algorithm>
 
@@ -24,14 +24,10 @@ void fill_stream_pool(DeviceIndex device) {
 
 size_t random_size(std::minstd_rand& random) {
   switch (random() % 4) {
-    case 0:
-      return 1 + random() % 4096;
-    case 1:
-      return 1 + random() % (1 << 20); // up to the limit of the small pool
-    case 2:
-      return (1 << 20) + random() % (4 << 20);
-    default:
-      return 512 * (1 + random() % 64);
+    case 0: return 1 + random() % 4096;
+    case 1: return 1 + random() % (1 << 20); // up to the limit of the small pool
+    case 2: return (1 << 20) + random() % (4 << 20);
+    default: return 512 * (1 + random() % 64);
   }
 }
 

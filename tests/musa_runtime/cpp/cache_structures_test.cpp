@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // The caching allocator's data structures, which make no SDK call: mutex, blocks by address, memory pools, statistics.
-#include <c10/musa/MUSAAllocatorMutex.h>
-#include <c10/musa/MUSACacheState.h>
+#include <c10/musa/allocator/MUSAAllocatorMutex.h>
+#include <c10/musa/allocator/MUSACacheState.h>
 
 #include "runtime_test.h"
 
@@ -27,9 +27,7 @@ constexpr c10::MempoolId_t kSecond{2, 0};
 // The address of a segment; never dereferenced.
 char* const kBase = reinterpret_cast<char*>(size_t{1} << 40);
 
-musaStream_t stream(size_t number) {
-  return reinterpret_cast<musaStream_t>(number);
-}
+musaStream_t stream(size_t number) { return reinterpret_cast<musaStream_t>(number); }
 
 } // namespace
 
@@ -197,7 +195,9 @@ TEST(AllocatorStatistics, ActiveBlocksAreTheAllocatedAndThePendingOnes) {
   };
   for (int step = 0; step < 20000; ++step) {
     switch (below(8)) {
-      case 0: case 1: case 2: {
+      case 0:
+      case 1:
+      case 2: {
         const Memory memory{below(2) == 0 ? StatType::SMALL_POOL : StatType::LARGE_POOL, 512 * (1 + below(9))};
         stats.on_allocate(memory.pool, memory.size, memory.size - 1);
         blocks.change(memory.pool, 1);
@@ -205,7 +205,8 @@ TEST(AllocatorStatistics, ActiveBlocksAreTheAllocatedAndThePendingOnes) {
         held.push_back(memory);
         break;
       }
-      case 3: case 4:
+      case 3:
+      case 4:
         if (!held.empty()) {
           const Memory memory = take(held);
           stats.on_free(memory.pool, memory.size, memory.size - 1);

@@ -33,8 +33,7 @@ TEST_F(DeviceTest, GuardsNestAndRestoreWhenAnExceptionPasses) {
         ASSERT_EQ(0, c10::musa::current_device());
         ASSERT_EQ(stream, c10::musa::getCurrentMUSAStream());
         throw std::runtime_error("passing through");
-      } catch (const std::runtime_error&) {
-      }
+      } catch (const std::runtime_error&) {}
       ASSERT_EQ(0, c10::musa::current_device());
       ASSERT_EQ(0, c10::musa::getCurrentMUSAStream(0).id());
     }
@@ -90,7 +89,8 @@ TEST_F(DeviceTest, PoolHandsOutEveryStreamInTurnAndCreatesEachOnce) {
 
 TEST_F(DeviceTest, StreamThatTheSdkRefusesIsMadeByTheNextUse) {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the thread sanitizer's pthread_once keeps a call_once that threw locked for ever; the C library's does not";
+  GTEST_SKIP()
+      << "the thread sanitizer's pthread_once keeps a call_once that threw locked for ever; the C library's does not";
 #endif
   const MUSAStream stream = c10::musa::getStreamFromPool(true, 0);
   EXPECT_OK(musaEmulatorFailNext("musaStreamCreateWithPriority", musaErrorUnknown));
@@ -119,8 +119,7 @@ TEST_F(DeviceTest, EventsOrderStreamsOfTwoDevices) {
     for (int i = 0; i < 50; ++i) {
       const size_t here = i % 2;
       events[1 - here].block(streams[here]);
-      EXPECT_OK(musaLaunchHostFunc(
-          streams[here].stream(), [](void* data) { ++*static_cast<int*>(data); }, &value));
+      EXPECT_OK(musaLaunchHostFunc(streams[here].stream(), [](void* data) { ++*static_cast<int*>(data); }, &value));
       events[here].record(streams[here]);
     }
     events[1].synchronize();

@@ -4,6 +4,7 @@
 // the first of the program, so that its uses are the first.
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <c10/core/DeviceType.h>
+#include <c10/musa/MUSACapabilities.h>
 #include <musa_runtime/init.h>
 
 #include "runtime_test.h"

@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 // Programs with one mistake each in the use of the runtime's classes, and the same programs without it.
 #include <ATen/musa/MUSAGeneratorImpl.h>
-#include <c10/musa/MUSADeviceCachingAllocator.h>
+#include <c10/musa/allocator/MUSADeviceCachingAllocator.h>
 #include <musa_runtime/init.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Replacement of chains of kernels while other threads call the operator.
-#include <musa_runtime/op_route.h>
+#include <registry/op_route.h>
 #include <torch/library.h>
 
 #include "runtime_test.h"
@@ -24,9 +24,7 @@ template <int64_t tag>
 int64_t kernel(int64_t /*value*/) {
   return tag;
 }
-bool is_even(int64_t value) {
-  return value % 2 == 0;
-}
+bool is_even(int64_t value) { return value % 2 == 0; }
 template <int64_t tag>
 void boxed_kernel(const c10::OperatorHandle& /*op*/, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
   torch::jit::drop(*stack, 1);
@@ -53,9 +51,7 @@ Chain ending_boxed(std::vector<ChainMember> members) {
       c10::KernelFunction::makeFromBoxedFunction<&boxed_kernel<tag>>()};
 }
 
-c10::OperatorHandle find(const char* op) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(op, "");
-}
+c10::OperatorHandle find(const char* op) { return c10::Dispatcher::singleton().findSchemaOrThrow(op, ""); }
 
 int64_t call(const c10::OperatorHandle& op, int64_t value) {
   return op.typed<Signature>().redispatch(c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), value);
@@ -93,8 +89,7 @@ TEST(OpRouteTest, EveryCallEndsOnOneChainWhileAnotherThreadReplacesIt) {
   const c10::OperatorHandle op = find("musa_route_test::tag");
   const std::array<Chain, 3> chains{
       Chain{{conditional<1>(), unconditional<2>()}, "", {}},
-      Chain{{conditional<3>(), conditional<4>(), unconditional<5>()}, "", {}},
-      Chain{{unconditional<6>()}, "", {}}};
+      Chain{{conditional<3>(), conditional<4>(), unconditional<5>()}, "", {}}, Chain{{unconditional<6>()}, "", {}}};
   route.set(chains[0]);
   const uint64_t before = counted();
   std::atomic<uint64_t> calls{0};

@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 // Blocks that are freed while other streams use them: the end of the uses, and failures of the SDK.
 #include <c10/musa/MUSACaptures.h>
-#include <c10/musa/MUSAPendingFrees.h>
+#include <c10/musa/allocator/MUSAPendingFrees.h>
 
 #include "runtime_test.h"
 

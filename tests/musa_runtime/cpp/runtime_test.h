@@ -102,8 +102,8 @@ class Stamped {
     const size_t edge = std::min<size_t>(size_, 64);
     bytes.resize(2 * edge);
     EXPECT_OK(musaMemcpyAsync(bytes.data(), data_, edge, musaMemcpyDeviceToHost, stream.stream()));
-    EXPECT_OK(musaMemcpyAsync(
-        bytes.data() + edge, data_ + size_ - edge, edge, musaMemcpyDeviceToHost, stream.stream()));
+    EXPECT_OK(
+        musaMemcpyAsync(bytes.data() + edge, data_ + size_ - edge, edge, musaMemcpyDeviceToHost, stream.stream()));
   }
 
   void expect_intact() const {
@@ -119,12 +119,8 @@ class Stamped {
     allocator::raw_delete(data_);
     data_ = nullptr;
   }
-  char* data() const {
-    return data_;
-  }
-  unsigned char value() const {
-    return value_;
-  }
+  char* data() const { return data_; }
+  unsigned char value() const { return value_; }
   // Returns a DataPtr that frees the memory, like a tensor's storage.
   c10::DataPtr release() {
     char* data = std::exchange(data_, nullptr);

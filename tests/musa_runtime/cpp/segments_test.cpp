@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 // Segments of the caching allocator: their allocation, their release, and the order of releases.
 #include <c10/musa/MUSACaptures.h>
-#include <c10/musa/MUSASegments.h>
+#include <c10/musa/allocator/MUSASegments.h>
 
 #include "runtime_test.h"
 
@@ -25,9 +25,7 @@ class SegmentsTest : public RuntimeTest {
     make_free(block);
     return block;
   }
-  Block* add_free(size_t size) {
-    return add_free(size, cache_.pools.default_pool());
-  }
+  Block* add_free(size_t size) { return add_free(size, cache_.pools.default_pool()); }
   static void make_free(Block* block) {
     block->allocated = false;
     block->home->free.insert(block);

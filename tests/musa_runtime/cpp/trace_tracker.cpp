@@ -33,9 +33,7 @@ void attach() {
   allocator::attachAllocatorTraceTracker([](const TraceEntry& entry) { ++counts.at(entry.action_); });
 }
 
-int count(const char* action) {
-  return counts.at(c10::CachingDeviceAllocator::parseTraceEntryAction(action));
-}
+int count(const char* action) { return counts.at(c10::CachingDeviceAllocator::parseTraceEntryAction(action)); }
 
 // Records one allocation and its free with a custom context recorder. Returns the number of device 0's entries
 // that have the recorder's mark, or -1 if a check of the recording fails.

@@ -13,6 +13,4 @@ at::Tensor dot(const at::Tensor& a, const at::Tensor& b) {
 
 } // namespace
 
-TORCH_LIBRARY_IMPL(dot_extension, CPU, m) {
-  m.impl("dot", &dot);
-}
+TORCH_LIBRARY_IMPL(dot_extension, CPU, m) { m.impl("dot", &dot); }

@@ -45,8 +45,7 @@ at::Tensor dot(const at::Tensor& a, const at::Tensor& b) {
   AT_DISPATCH_FLOATING_TYPES(a.scalar_type(), "dot", [&] {
     dot_kernel<scalar_t><<<4, 128, 128 * sizeof(scalar_t), at::cuda::getCurrentCUDAStream()>>>(
         x.packed_accessor32<scalar_t, 1, at::RestrictPtrTraits>(),
-        y.packed_accessor32<scalar_t, 1, at::RestrictPtrTraits>(),
-        out.data_ptr<scalar_t>());
+        y.packed_accessor32<scalar_t, 1, at::RestrictPtrTraits>(), out.data_ptr<scalar_t>());
   });
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return out;
@@ -54,6 +53,4 @@ at::Tensor dot(const at::Tensor& a, const at::Tensor& b) {
 
 } // namespace
 
-TORCH_LIBRARY_IMPL(dot_extension, CUDA, m) {
-  m.impl("dot", &dot);
-}
+TORCH_LIBRARY_IMPL(dot_extension, CUDA, m) { m.impl("dot", &dot); }

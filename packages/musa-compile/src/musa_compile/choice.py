@@ -7,6 +7,9 @@ Choosing initializes the device, so it must not be done earlier: programs may im
 
 import functools
 
+from musa_runtime import device
+from musa_runtime.capabilities import capabilities
+
 from . import config, triton_driver
 
 HOST = "C++"
@@ -33,11 +36,11 @@ def generator():
             f"musa_compile.config.generator is {wanted!r}, which is not a kernel generator.\n"
             f"Fix: set musa_compile.config.generator to one of {values}"
         )
-    if wanted != "triton" and _is_host_addressable():
+    if wanted != "triton" and _computes_on_host():
         return HOST
     if wanted != "host" and triton_driver.find().name is not None:
         return TRITON
-    return NONE
+    return HOST if wanted != "triton" and _is_host_addressable() else NONE
 
 
 def refusal():
@@ -57,7 +60,10 @@ def refusal():
 
 
 @functools.cache
-def _is_host_addressable():
-    from torch import musa
+def _computes_on_host():
+    return not device.is_available() or capabilities().computes_on_host
 
-    return not musa.is_available() or musa.get_device_properties(0).is_integrated
+
+@functools.cache
+def _is_host_addressable():
+    return not device.is_available() or capabilities().host_addressable

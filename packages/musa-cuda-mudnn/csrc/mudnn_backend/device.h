@@ -56,9 +56,7 @@ inline constexpr c10::DispatchKey kDispatchKey = c10::DispatchKey::CUDA;
 // The device of the call that is running on this thread.
 c10::Device current_device();
 
-inline at::TensorOptions options_of(c10::ScalarType type) {
-  return at::TensorOptions(type).device(current_device());
-}
+inline at::TensorOptions options_of(c10::ScalarType type) { return at::TensorOptions(type).device(current_device()); }
 inline at::Tensor new_tensor(c10::IntArrayRef sizes, c10::ScalarType type) {
   return at::empty(sizes, options_of(type));
 }
@@ -67,8 +65,6 @@ inline at::Tensor new_tensor(c10::IntArrayRef sizes, c10::ScalarType type) {
 const int32_t* on_host(const musa::dnn::Tensor& numbers, at::Tensor& copy);
 
 // 10 * major + minor of the MUSA architecture that kernels are compiled for (__MUSA_ARCH__ of mcc).
-inline int arch_of(int /*index*/) {
-  return 31;
-}
+inline int arch_of(int /*index*/) { return 31; }
 
 } // namespace musa_emulator::dnn

@@ -95,7 +95,8 @@ bool filter_gradient_into(
 // Batch norm in training mode. Returns false, without doing anything, if torch would not choose cuDNN, or if the
 // operands are channels last: cuDNN then needs reserve memory for the gradient, which muDNN's interface cannot hold.
 bool batch_norm_into(
-    at::Tensor& out, const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& running_mean,
-    const at::Tensor& running_variance, at::Tensor& mean, at::Tensor& deviation, double momentum, double epsilon);
+    at::Tensor& out, const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias,
+    const at::Tensor& running_mean, const at::Tensor& running_variance, at::Tensor& mean, at::Tensor& deviation,
+    double momentum, double epsilon);
 
 } // namespace musa_emulator::dnn

@@ -70,8 +70,7 @@ void deliver(uint8_t* buffer, size_t valid_bytes) {
   mupti_buffers::Record to;
   while (cuptiActivityGetNextRecord(buffer, valid_bytes, &from) == CUPTI_SUCCESS) {
     const Conversion result = state().converter.convert(*from, to);
-    const bool delivered =
-        result == Conversion::Done && client.append(&to, mupti_buffers::record_size(to.head.kind));
+    const bool delivered = result == Conversion::Done && client.append(&to, mupti_buffers::record_size(to.head.kind));
     dropped += result != Conversion::NoEqual && !delivered;
   }
   client.hand_back();

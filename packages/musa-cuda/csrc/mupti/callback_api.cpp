@@ -40,9 +40,7 @@ void CUPTIAPI call_back(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 }
 
 // The caller holds the lock.
-bool is_subscribed(MUpti_SubscriberHandle handle) {
-  return handle == &subscriber && subscriber.handle != nullptr;
-}
+bool is_subscribed(MUpti_SubscriberHandle handle) { return handle == &subscriber && subscriber.handle != nullptr; }
 
 } // namespace
 } // namespace musa_cuda
@@ -84,8 +82,8 @@ MUptiResult muptiEnableCallback(
     return MUPTI_ERROR_INVALID_PARAMETER;
   }
   for (const CUpti_CallbackId number : numbers) {
-    const MUptiResult result = status(
-        cuptiEnableCallback(enable, subscriber.handle, static_cast<CUpti_CallbackDomain>(domain), number));
+    const MUptiResult result =
+        status(cuptiEnableCallback(enable, subscriber.handle, static_cast<CUpti_CallbackDomain>(domain), number));
     if (result != MUPTI_SUCCESS) {
       return result;
     }

@@ -11,7 +11,7 @@
 namespace musa_cuda {
 
 struct Call {
-  MUpti_CallbackId id = 0;    // 0 (INVALID) for a call of CUDA alone that puts work on a device
+  MUpti_CallbackId id = 0; // 0 (INVALID) for a call of CUDA alone that puts work on a device
   const char* name = nullptr; // nullptr where `id` is 0
 };
 

@@ -19,59 +19,53 @@ static_assert((int)MUPTI_ACTIVITY_KIND_SYNCHRONIZATION == (int)CUPTI_ACTIVITY_KI
 static_assert((int)MUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION == (int)CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
 static_assert((int)MUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC == (int)CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC);
 static_assert((int)MUPTI_ACTIVITY_FLAG_MEMSET_ASYNC == (int)CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC);
-static_assert((int)MUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE == (int)CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE);
-static_assert((int)MUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT == (int)CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT);
-static_assert((int)MUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE == (int)CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE);
-static_assert((int)MUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE == (int)CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE);
+static_assert(
+    (int)MUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE ==
+    (int)CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE);
+static_assert(
+    (int)MUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT ==
+    (int)CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT);
+static_assert(
+    (int)MUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE ==
+    (int)CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE);
+static_assert(
+    (int)MUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE ==
+    (int)CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE);
 static_assert((int)MUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 == (int)CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0);
 static_assert((int)MUPTI_EXTERNAL_CORRELATION_KIND_SIZE == (int)CUPTI_EXTERNAL_CORRELATION_KIND_SIZE);
 
 constexpr MUpti_ActivityFlag kAsync = MUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC; // of copies and fills, the only flag of the SDK
 
 // The SDK promises this id, and CUPTI counts contexts in the order of their creation.
-uint32_t context_of(uint32_t device) {
-  return device + 1;
-}
+uint32_t context_of(uint32_t device) { return device + 1; }
 
 // A copy from or to an array has the direction of its memory; the kinds of memory distinguish arrays.
 uint8_t copy_kind(uint8_t kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOA:
-      return MUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOA: return MUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
     case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
-    case CUPTI_ACTIVITY_MEMCPY_KIND_ATOH:
-      return MUPTI_ACTIVITY_MEMCPY_KIND_DTOH;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_ATOH: return MUPTI_ACTIVITY_MEMCPY_KIND_DTOH;
     case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
     case CUPTI_ACTIVITY_MEMCPY_KIND_ATOA:
     case CUPTI_ACTIVITY_MEMCPY_KIND_ATOD:
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOA:
-      return MUPTI_ACTIVITY_MEMCPY_KIND_DTOD;
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOH:
-      return MUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
-    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
-      return MUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
-    default:
-      return MUPTI_ACTIVITY_MEMCPY_KIND_UNKNOWN;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOA: return MUPTI_ACTIVITY_MEMCPY_KIND_DTOD;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOH: return MUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP: return MUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
+    default: return MUPTI_ACTIVITY_MEMCPY_KIND_UNKNOWN;
   }
 }
 
 uint8_t memory_kind(uint16_t kind) {
   switch (kind) {
-    case CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE:
-      return MUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
-    case CUPTI_ACTIVITY_MEMORY_KIND_PINNED:
-      return MUPTI_ACTIVITY_MEMORY_KIND_PINNED;
+    case CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE: return MUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
+    case CUPTI_ACTIVITY_MEMORY_KIND_PINNED: return MUPTI_ACTIVITY_MEMORY_KIND_PINNED;
     case CUPTI_ACTIVITY_MEMORY_KIND_DEVICE:
-    case CUPTI_ACTIVITY_MEMORY_KIND_DEVICE_STATIC:
-      return MUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
-    case CUPTI_ACTIVITY_MEMORY_KIND_ARRAY:
-      return MUPTI_ACTIVITY_MEMORY_KIND_ARRAY;
+    case CUPTI_ACTIVITY_MEMORY_KIND_DEVICE_STATIC: return MUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+    case CUPTI_ACTIVITY_MEMORY_KIND_ARRAY: return MUPTI_ACTIVITY_MEMORY_KIND_ARRAY;
     case CUPTI_ACTIVITY_MEMORY_KIND_MANAGED:
-    case CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC:
-      return MUPTI_ACTIVITY_MEMORY_KIND_MANAGED;
-    default:
-      return MUPTI_ACTIVITY_MEMORY_KIND_UNKNOWN;
+    case CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC: return MUPTI_ACTIVITY_MEMORY_KIND_MANAGED;
+    default: return MUPTI_ACTIVITY_MEMORY_KIND_UNKNOWN;
   }
 }
 
@@ -80,7 +74,7 @@ Conversion convert_times(const From& from, To& to) {
   to.start = from.start;
   to.end = from.end;
   return from.start != CUPTI_TIMESTAMP_UNKNOWN && from.end != CUPTI_TIMESTAMP_UNKNOWN ? Conversion::Done
-                                                                                    : Conversion::Incomplete;
+                                                                                      : Conversion::Incomplete;
 }
 
 // Work on a stream.
@@ -184,20 +178,17 @@ Conversion RecordConverter::convert(const CUpti_Activity& from, mupti_buffers::R
   to = {};
   switch (from.kind) {
     case CUPTI_ACTIVITY_KIND_RUNTIME:
-    case CUPTI_ACTIVITY_KIND_DRIVER:
-      return convert_call(as_record<CUpti_ActivityAPI>(from), to.call);
+    case CUPTI_ACTIVITY_KIND_DRIVER: return convert_call(as_record<CUpti_ActivityAPI>(from), to.call);
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
       const auto& kernel = as_record<CUpti_ActivityKernel10>(from);
       to.kernel.name = lasting(kernel.name);
       return convert_kernel(kernel, to.kernel);
     }
-    case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return convert_copy(as_record<CUpti_ActivityMemcpy6>(from), to.copy);
+    case CUPTI_ACTIVITY_KIND_MEMCPY: return convert_copy(as_record<CUpti_ActivityMemcpy6>(from), to.copy);
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
       return convert_peer_copy(as_record<CUpti_ActivityMemcpyPtoP4>(from), to.peer_copy);
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      return convert_fill(as_record<CUpti_ActivityMemset4>(from), to.fill);
+    case CUPTI_ACTIVITY_KIND_MEMSET: return convert_fill(as_record<CUpti_ActivityMemset4>(from), to.fill);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
       const auto& wait = as_record<CUpti_ActivitySynchronization2>(from);
       convert_synchronization(wait, to.synchronization);
@@ -205,16 +196,14 @@ Conversion RecordConverter::convert(const CUpti_Activity& from, mupti_buffers::R
     }
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
       return convert_external(as_record<CUpti_ActivityExternalCorrelation>(from), to.external);
-    case CUPTI_ACTIVITY_KIND_OVERHEAD:
-      return convert_overhead(as_record<CUpti_ActivityOverhead3>(from), to.overhead);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD: return convert_overhead(as_record<CUpti_ActivityOverhead3>(from), to.overhead);
     case CUPTI_ACTIVITY_KIND_CONTEXT: {
       const auto& context = as_record<CUpti_ActivityContext3>(from);
       const uint32_t id = context.contextId;
       devices_[id] = context.deviceId;
       return Conversion::NoEqual;
     }
-    default:
-      return Conversion::NoEqual;
+    default: return Conversion::NoEqual;
   }
 }
 

@@ -12,14 +12,10 @@ namespace musa_cuda::by_hand {
 MUresult muGetErrorName(MUresult error, const char** text) {
   switch (static_cast<int>(error)) {
 #define MUSA_CUDA_NAME(name) \
-  case name:                 \
-    *text = #name;           \
-    return MUSA_SUCCESS;
+  case name: *text = #name; return MUSA_SUCCESS;
 #include "musa_errors.inc"
 #undef MUSA_CUDA_NAME
-    default:
-      *text = nullptr;
-      return MUSA_ERROR_INVALID_VALUE;
+    default: *text = nullptr; return MUSA_ERROR_INVALID_VALUE;
   }
 }
 

@@ -16,22 +16,22 @@ template <class F>
 F* driver_function(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result{};
-  const cudaError_t error =
-      cudaGetDriverEntryPointByVersion(name, &found, CUDART_VERSION, cudaEnableDefault, &result);
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &found, CUDART_VERSION, cudaEnableDefault, &result);
   return error == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<F*>(found) : nullptr;
 }
 
 // The result of a call where the driver does not have the function.
 inline MUresult without_driver() {
   int version = 0;
-  return cudaDriverGetVersion(&version) != cudaSuccess || version == 0 ? MUSA_ERROR_STUB_LIBRARY : MUSA_ERROR_NOT_SUPPORTED;
+  return cudaDriverGetVersion(&version) != cudaSuccess || version == 0 ? MUSA_ERROR_STUB_LIBRARY
+                                                                       : MUSA_ERROR_NOT_SUPPORTED;
 }
 
 // cuda.h adds _v2 to some names. The driver takes the name without it and returns the newest version, whose type cuda.h declares.
-#define MUSA_CUDA_DRIVER(function)                                                                 \
-  [] {                                                                                             \
-    static auto* const found = musa_cuda::driver_function<decltype(function)>(#function);          \
-    return found;                                                                                  \
+#define MUSA_CUDA_DRIVER(function) \
+  [] { \
+    static auto* const found = musa_cuda::driver_function<decltype(function)>(#function); \
+    return found; \
   }()
 
 template <class Result, class R, class... Parameters, class... Arguments>

@@ -34,12 +34,10 @@ musaError_t musaPeekAtLastError() {
 const char* musaGetErrorName(musaError_t error) {
   switch (static_cast<int>(error)) {
 #define MUSA_CUDA_NAME(name) \
-  case name:                 \
-    return #name;
+  case name: return #name;
 #include "musart_errors.inc"
 #undef MUSA_CUDA_NAME
-    default:
-      return "unrecognized error code";
+    default: return "unrecognized error code";
   }
 }
 

@@ -15,7 +15,8 @@ static_assert((int)musaLimitPersistingL2CacheSize == (int)cudaLimitPersistingL2C
 static_assert((int)musaStreamCaptureModeRelaxed == (int)cudaStreamCaptureModeRelaxed);
 static_assert((int)musaGraphNodeTypeMemFree == (int)cudaGraphNodeTypeMemFree);
 static_assert((int)musaMemPoolAttrUsedMemHigh == (int)cudaMemPoolAttrUsedMemHigh);
-static_assert((int)musaFuncAttributePreferredSharedMemoryCarveout == (int)cudaFuncAttributePreferredSharedMemoryCarveout);
+static_assert(
+    (int)musaFuncAttributePreferredSharedMemoryCarveout == (int)cudaFuncAttributePreferredSharedMemoryCarveout);
 static_assert((int)musaLaunchAttributePriority == (int)cudaLaunchAttributePriority);
 static_assert(musaHostAllocWriteCombined == cudaHostAllocWriteCombined);
 static_assert(musaEventInterprocess == cudaEventInterprocess);

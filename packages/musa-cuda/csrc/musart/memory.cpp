@@ -23,15 +23,7 @@ musaError_t musaMemPrefetchAsync(const void* pointer, size_t bytes, int device, 
 }
 
 // Shared memory has banks of four bytes; CUDA 13 has no setting for it.
-musaError_t musaDeviceSetSharedMemConfig(enum musaSharedMemConfig) {
-  return musaSuccess;
-}
-musaError_t musaDeviceGetSharedMemConfig(enum musaSharedMemConfig* config) {
-  *config = musaSharedMemBankSizeFourByte;
-  return musaSuccess;
-}
-musaError_t musaFuncSetSharedMemConfig(const void*, enum musaSharedMemConfig) {
-  return musaSuccess;
-}
+musaError_t musaDeviceSetSharedMemConfig(enum musaSharedMemConfig) { return musaSuccess; }
+musaError_t musaFuncSetSharedMemConfig(const void*, enum musaSharedMemConfig) { return musaSuccess; }
 
 } // namespace musa_cuda::by_hand

@@ -16,7 +16,7 @@ musaError_t musaGetDeviceProperties(struct musaDeviceProp* to, int device) {
   }
   *to = {};
   std::memcpy(to->uuid.bytes, from.uuid.bytes, sizeof(to->uuid.bytes));
-#define MUSA_CUDA_COPY(field)                          \
+#define MUSA_CUDA_COPY(field) \
   static_assert(sizeof(to->field) == sizeof(from.field)); \
   std::memcpy(&to->field, &from.field, sizeof(to->field))
   MUSA_CUDA_COPY(name);
@@ -118,27 +118,6 @@ musaError_t musaGetDeviceProperties(struct musaDeviceProp* to, int device) {
   return musaSuccess;
 }
 
-// Chooses the first device with at least the wanted compute capability and memory, and device 0 if there is none.
-musaError_t musaChooseDevice(int* device, const struct musaDeviceProp* wanted) {
-  int count = 0;
-  if (const cudaError_t failed = cudaGetDeviceCount(&count); failed != cudaSuccess) {
-    return status(failed);
-  }
-  int best = 0;
-  for (int candidate = count - 1; candidate >= 0; --candidate) {
-    musaDeviceProp has;
-    if (const musaError_t failed = by_hand::musaGetDeviceProperties(&has, candidate); failed != musaSuccess) {
-      return failed;
-    }
-    if (std::pair(has.major, has.minor) >= std::pair(wanted->major, wanted->minor) &&
-        has.totalGlobalMem >= wanted->totalGlobalMem) {
-      best = candidate;
-    }
-  }
-  *device = best;
-  return musaSuccess;
-}
-
 musaError_t musaPointerGetAttributes(struct musaPointerAttributes* to, const void* pointer) {
   cudaPointerAttributes from;
   const cudaError_t error = cudaPointerGetAttributes(&from, pointer);
@@ -152,8 +131,9 @@ musaError_t musaFuncGetAttributes(struct musaFuncAttributes* to, const void* fun
   cudaFuncAttributes from;
   const cudaError_t error = cudaFuncGetAttributes(&from, function);
   if (error == cudaSuccess) {
-    *to = {from.sharedSizeBytes, from.constSizeBytes, from.localSizeBytes, from.maxThreadsPerBlock, from.numRegs,
-           from.ptxVersion, from.binaryVersion, from.cacheModeCA, from.maxDynamicSharedSizeBytes,
+    *to = {from.sharedSizeBytes,       from.constSizeBytes, from.localSizeBytes,
+           from.maxThreadsPerBlock,    from.numRegs,        from.ptxVersion,
+           from.binaryVersion,         from.cacheModeCA,    from.maxDynamicSharedSizeBytes,
            from.preferredShmemCarveout};
   }
   return status(error);

@@ -11,8 +11,6 @@
 
 namespace musa_cuda {
 
-inline musaError_t status(cudaError_t error) {
-  return static_cast<musaError_t>(error);
-}
+inline musaError_t status(cudaError_t error) { return static_cast<musaError_t>(error); }
 
 } // namespace musa_cuda

@@ -8,15 +8,12 @@
 namespace musa_cuda::by_hand {
 namespace {
 
-// Descriptors of the SDK or of CUDA: the members of the two have the same names, and the types of resources the same numbers.
-template <class To, class From>
-To resource_of(const From& from) {
-  To to{};
+// The members of the SDK's and of CUDA's descriptors have the same names, and the types of resources the same numbers.
+cudaResourceDesc resource_of(const musaResourceDesc& from) {
+  cudaResourceDesc to{};
   to.resType = static_cast<decltype(to.resType)>(from.resType);
-  switch (static_cast<musaResourceType>(from.resType)) {
-    case musaResourceTypeArray:
-      to.res.array.array = (decltype(to.res.array.array))from.res.array.array;
-      break;
+  switch (from.resType) {
+    case musaResourceTypeArray: to.res.array.array = (decltype(to.res.array.array))from.res.array.array; break;
     case musaResourceTypeMipmappedArray:
       to.res.mipmap.mipmap = (decltype(to.res.mipmap.mipmap))from.res.mipmap.mipmap;
       break;
@@ -36,11 +33,10 @@ To resource_of(const From& from) {
   return to;
 }
 
-// As resource_of.
-template <class To, class From>
-To texture_of(const From& from) {
-  To to{};
-  static_assert(sizeof(to.addressMode) == sizeof(from.addressMode) && sizeof(to.borderColor) == sizeof(from.borderColor));
+cudaTextureDesc texture_of(const musaTextureDesc& from) {
+  cudaTextureDesc to{};
+  static_assert(
+      sizeof(to.addressMode) == sizeof(from.addressMode) && sizeof(to.borderColor) == sizeof(from.borderColor));
   std::memcpy(to.addressMode, from.addressMode, sizeof(to.addressMode));
   to.filterMode = static_cast<decltype(to.filterMode)>(from.filterMode);
   to.readMode = static_cast<decltype(to.readMode)>(from.readMode);
@@ -66,32 +62,9 @@ musaError_t musaCreateTextureObject(
   if (resource == nullptr || texture == nullptr) {
     return musaErrorInvalidValue;
   }
-  const cudaResourceDesc from = resource_of<cudaResourceDesc>(*resource);
-  const cudaTextureDesc how = texture_of<cudaTextureDesc>(*texture);
+  const cudaResourceDesc from = resource_of(*resource);
+  const cudaTextureDesc how = texture_of(*texture);
   return status(cudaCreateTextureObject((cudaTextureObject_t*)object, &from, &how, nullptr));
-}
-musaError_t musaGetTextureObjectResourceDesc(struct musaResourceDesc* resource, musaTextureObject_t object) {
-  cudaResourceDesc from{};
-  const cudaError_t error = cudaGetTextureObjectResourceDesc(&from, object);
-  if (error == cudaSuccess) {
-    *resource = resource_of<musaResourceDesc>(from);
-  }
-  return status(error);
-}
-musaError_t musaGetTextureObjectTextureDesc(struct musaTextureDesc* texture, musaTextureObject_t object) {
-  cudaTextureDesc from{};
-  const cudaError_t error = cudaGetTextureObjectTextureDesc(&from, object);
-  if (error == cudaSuccess) {
-    *texture = texture_of<musaTextureDesc>(from);
-  }
-  return status(error);
-}
-musaError_t musaCreateSurfaceObject(musaSurfaceObject_t* object, const struct musaResourceDesc* resource) {
-  if (resource == nullptr) {
-    return musaErrorInvalidValue;
-  }
-  const cudaResourceDesc from = resource_of<cudaResourceDesc>(*resource);
-  return status(cudaCreateSurfaceObject((cudaSurfaceObject_t*)object, &from));
 }
 
 } // namespace musa_cuda::by_hand

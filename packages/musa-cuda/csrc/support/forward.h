@@ -34,7 +34,8 @@ inline To as(From from) {
 
 template <class Result, class R, class... Parameters, class... Arguments>
 inline Result forward(R (*function)(Parameters...), Arguments... arguments) {
-  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "another number of arguments: write the function by hand");
+  static_assert(
+      sizeof...(Parameters) == sizeof...(Arguments), "another number of arguments: write the function by hand");
   return as<Result>(function(as<Parameters>(arguments)...));
 }
 

@@ -3,6 +3,7 @@
 #include "support/hooks.h"
 
 #include <cuda_runtime_api.h>
+#include <engine/loss.h>
 #include <musa_emulator.h>
 
 #include <algorithm>
@@ -47,39 +48,21 @@ State& state() {
   return *instance;
 }
 
-bool loses_the_device(int code) {
-  switch (code) {
-    case musaErrorECCUncorrectable:
-    case musaErrorMtlinkUncorrectable:
-    case musaErrorIllegalAddress:
-    case musaErrorLaunchTimeout:
-    case musaErrorAssert:
-    case musaErrorHardwareStackError:
-    case musaErrorIllegalInstruction:
-    case musaErrorMisalignedAddress:
-    case musaErrorInvalidAddressSpace:
-    case musaErrorInvalidPc:
-    case musaErrorLaunchFailure:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Entry* find(const char* name) {
   if (name == nullptr) {
     return nullptr;
   }
   const auto& entries = state().entries;
-  const auto found = std::find_if(entries.begin(), entries.end(), [&](Entry* e) { return !std::strcmp(e->name, name); });
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](Entry* e) { return !std::strcmp(e->name, name); });
   return found != entries.end() ? *found : nullptr;
 }
 
 // The code of an error of the runtime by its name, 0 if there is none.
 int error_of(const std::string& name) {
 #define MUSA_CUDA_NAME(code) \
-  if (name == #code) {       \
-    return code;             \
+  if (name == #code) { \
+    return code; \
   }
 #include "musart_errors.inc"
 #undef MUSA_CUDA_NAME
@@ -113,8 +96,10 @@ void read_faults(const std::string& rules) {
     Entry* const entry = formed ? find(match[1].str().c_str()) : nullptr;
     if (code == 0 || (entry == nullptr && match[1] != "*")) {
       std::fprintf(
-          stderr, "musa-cuda: MUSA_EMULATOR_FAIL has the rule \"%s\", which is not of the form api@n=error.\n"
-          "Fix: unset MUSA_EMULATOR_FAIL, or write for example musaMalloc@3=musaErrorMemoryAllocation\n", rule.c_str());
+          stderr,
+          "musa-cuda: MUSA_EMULATOR_FAIL has the rule \"%s\", which is not of the form api@n=error.\n"
+          "Fix: unset MUSA_EMULATOR_FAIL, or write for example musaMalloc@3=musaErrorMemoryAllocation\n",
+          rule.c_str());
       std::abort();
     }
     const std::lock_guard lock(state().mutex);
@@ -151,7 +136,7 @@ int next_fault(const Entry& entry) {
   }
   if (code != 0) {
     std::erase_if(state().rules, [](const Rule& rule) { return rule.remaining == 0; });
-    if (loses_the_device(code)) {
+    if (musa_emulator::loses_device(code)) {
       state().lost = code;
     }
     update();

@@ -82,15 +82,15 @@ MUSA_PUBLIC const char* mublasStatus_to_string(mublasStatus_t status);
 // -------------------------------------------------------------------------
 
 // amax and amin return a 1-based index, or 0 if there are no elements.
-#define MUBLAS_VECTOR_FUNCTIONS(L, T, NORM, INDEX, REAL)                                                             \
-  MUSA_PUBLIC mublasStatus_t mublas##L##axpy(                                                                        \
-      mublasHandle_t handle, int n, const T* alpha, const T* x, int incx, T* y, int incy);                           \
-  MUSA_PUBLIC mublasStatus_t mublas##L##scal(mublasHandle_t handle, int n, const T* alpha, T* x, int incx);          \
-  MUSA_PUBLIC mublasStatus_t mublas##L##copy(mublasHandle_t handle, int n, const T* x, int incx, T* y, int incy);    \
-  MUSA_PUBLIC mublasStatus_t mublas##L##swap(mublasHandle_t handle, int n, T* x, int incx, T* y, int incy);          \
-  MUSA_PUBLIC mublasStatus_t mublas##NORM##nrm2(mublasHandle_t handle, int n, const T* x, int incx, REAL* result);   \
-  MUSA_PUBLIC mublasStatus_t mublas##NORM##asum(mublasHandle_t handle, int n, const T* x, int incx, REAL* result);   \
-  MUSA_PUBLIC mublasStatus_t mublas##INDEX##amax(mublasHandle_t handle, int n, const T* x, int incx, int* result);   \
+#define MUBLAS_VECTOR_FUNCTIONS(L, T, NORM, INDEX, REAL) \
+  MUSA_PUBLIC mublasStatus_t mublas##L##axpy( \
+      mublasHandle_t handle, int n, const T* alpha, const T* x, int incx, T* y, int incy); \
+  MUSA_PUBLIC mublasStatus_t mublas##L##scal(mublasHandle_t handle, int n, const T* alpha, T* x, int incx); \
+  MUSA_PUBLIC mublasStatus_t mublas##L##copy(mublasHandle_t handle, int n, const T* x, int incx, T* y, int incy); \
+  MUSA_PUBLIC mublasStatus_t mublas##L##swap(mublasHandle_t handle, int n, T* x, int incx, T* y, int incy); \
+  MUSA_PUBLIC mublasStatus_t mublas##NORM##nrm2(mublasHandle_t handle, int n, const T* x, int incx, REAL* result); \
+  MUSA_PUBLIC mublasStatus_t mublas##NORM##asum(mublasHandle_t handle, int n, const T* x, int incx, REAL* result); \
+  MUSA_PUBLIC mublasStatus_t mublas##INDEX##amax(mublasHandle_t handle, int n, const T* x, int incx, int* result); \
   MUSA_PUBLIC mublasStatus_t mublas##INDEX##amin(mublasHandle_t handle, int n, const T* x, int incx, int* result);
 MUBLAS_VECTOR_FUNCTIONS(S, float, S, Is, float)
 MUBLAS_VECTOR_FUNCTIONS(D, double, D, Id, double)
@@ -98,8 +98,8 @@ MUBLAS_VECTOR_FUNCTIONS(C, muComplex, Sc, Ic, float)
 MUBLAS_VECTOR_FUNCTIONS(Z, muDoubleComplex, Dz, Iz, double)
 #undef MUBLAS_VECTOR_FUNCTIONS
 // dotc conjugates x.
-#define MUBLAS_DOT(NAME, T)                                                                                          \
-  MUSA_PUBLIC mublasStatus_t mublas##NAME(                                                                           \
+#define MUBLAS_DOT(NAME, T) \
+  MUSA_PUBLIC mublasStatus_t mublas##NAME( \
       mublasHandle_t handle, int n, const T* x, int incx, const T* y, int incy, T* result);
 MUBLAS_DOT(Sdot, float)
 MUBLAS_DOT(Ddot, double)
@@ -109,26 +109,25 @@ MUBLAS_DOT(Zdotu, muDoubleComplex)
 MUBLAS_DOT(Zdotc, muDoubleComplex)
 #undef MUBLAS_DOT
 MUSA_PUBLIC mublasStatus_t mublasCsscal(mublasHandle_t handle, int n, const float* alpha, muComplex* x, int incx);
-MUSA_PUBLIC mublasStatus_t mublasZdscal(
-    mublasHandle_t handle, int n, const double* alpha, muDoubleComplex* x, int incx);
+MUSA_PUBLIC mublasStatus_t
+mublasZdscal(mublasHandle_t handle, int n, const double* alpha, muDoubleComplex* x, int incx);
 
 // ---- matrix and vector. Matrices are column-major: element (i, j) is at a[i + j * lda]
 // -------------------------------
 
-#define MUBLAS_GEMV(L, T)                                                                                            \
-  MUSA_PUBLIC mublasStatus_t mublas##L##gemv(                                                                        \
-      mublasHandle_t handle, mublasOperation_t trans, int m, int n, const T* alpha, const T* a, int lda,             \
-      const T* x, int incx, const T* beta, T* y, int incy);
+#define MUBLAS_GEMV(L, T) \
+  MUSA_PUBLIC mublasStatus_t mublas##L##gemv( \
+      mublasHandle_t handle, mublasOperation_t trans, int m, int n, const T* alpha, const T* a, int lda, const T* x, \
+      int incx, const T* beta, T* y, int incy);
 MUBLAS_GEMV(S, float)
 MUBLAS_GEMV(D, double)
 MUBLAS_GEMV(C, muComplex)
 MUBLAS_GEMV(Z, muDoubleComplex)
 #undef MUBLAS_GEMV
 // gerc conjugates y.
-#define MUBLAS_GER(NAME, T)                                                                                          \
-  MUSA_PUBLIC mublasStatus_t mublas##NAME(                                                                           \
-      mublasHandle_t handle, int m, int n, const T* alpha, const T* x, int incx, const T* y, int incy, T* a,         \
-      int lda);
+#define MUBLAS_GER(NAME, T) \
+  MUSA_PUBLIC mublasStatus_t mublas##NAME( \
+      mublasHandle_t handle, int m, int n, const T* alpha, const T* x, int incx, const T* y, int incy, T* a, int lda);
 MUBLAS_GER(Sger, float)
 MUBLAS_GER(Dger, double)
 MUBLAS_GER(Cgeru, muComplex)
@@ -139,18 +138,17 @@ MUBLAS_GER(Zgerc, muDoubleComplex)
 
 // ---- matrices --------------------------------------------------------------------------------------------------------
 
-#define MUBLAS_GEMM(L, T)                                                                                            \
-  MUSA_PUBLIC mublasStatus_t mublas##L##gemm(                                                                        \
-      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,                \
-      const T* alpha, const T* a, int lda, const T* b, int ldb, const T* beta, T* c, int ldc);                       \
-  MUSA_PUBLIC mublasStatus_t mublas##L##gemmStridedBatched(                                                          \
-      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,                \
-      const T* alpha, const T* a, int lda, long long stridea, const T* b, int ldb, long long strideb,                \
-      const T* beta, T* c, int ldc, long long stridec, int batch);                                                   \
-  MUSA_PUBLIC mublasStatus_t mublas##L##gemmBatched(                                                                 \
-      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,                \
-      const T* alpha, const T* const a[], int lda, const T* const b[], int ldb, const T* beta, T* const c[],         \
-      int ldc, int batch);
+#define MUBLAS_GEMM(L, T) \
+  MUSA_PUBLIC mublasStatus_t mublas##L##gemm( \
+      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k, const T* alpha, \
+      const T* a, int lda, const T* b, int ldb, const T* beta, T* c, int ldc); \
+  MUSA_PUBLIC mublasStatus_t mublas##L##gemmStridedBatched( \
+      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k, const T* alpha, \
+      const T* a, int lda, long long stridea, const T* b, int ldb, long long strideb, const T* beta, T* c, int ldc, \
+      long long stridec, int batch); \
+  MUSA_PUBLIC mublasStatus_t mublas##L##gemmBatched( \
+      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k, const T* alpha, \
+      const T* const a[], int lda, const T* const b[], int ldb, const T* beta, T* const c[], int ldc, int batch);
 MUBLAS_GEMM(S, float)
 MUBLAS_GEMM(D, double)
 MUBLAS_GEMM(C, muComplex)
@@ -160,23 +158,23 @@ MUBLAS_GEMM(H, __half)
 #endif
 #undef MUBLAS_GEMM
 // In the complex functions, the matrices of a batch are not const.
-#define MUBLAS_MATRIX_FUNCTIONS(L, T, CONST)                                                                         \
-  MUSA_PUBLIC mublasStatus_t mublas##L##trsm(                                                                        \
-      mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,                  \
-      mublasDiagType_t diag, int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb);                      \
-  MUSA_PUBLIC mublasStatus_t mublas##L##trsmBatched(                                                                 \
-      mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,                  \
-      mublasDiagType_t diag, int m, int n, const T* alpha, CONST T* const a[], int lda, T* const b[], int ldb,       \
-      int batch);                                                                                                    \
-  MUSA_PUBLIC mublasStatus_t mublas##L##geam(                                                                        \
-      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, const T* alpha,       \
-      const T* a, int lda, const T* beta, const T* b, int ldb, T* c, int ldc);                                       \
-  MUSA_PUBLIC mublasStatus_t mublas##L##dgmm(                                                                        \
-      mublasHandle_t handle, mublasSideMode_t side, int m, int n, const T* a, int lda, const T* x, int incx,         \
-      T* c, int ldc);                                                                                                \
-  MUSA_PUBLIC mublasStatus_t mublas##L##syrk(                                                                        \
-      mublasHandle_t handle, mublasFillMode_t uplo, mublasOperation_t trans, int n, int k, const T* alpha,           \
-      const T* a, int lda, const T* beta, T* c, int ldc);
+#define MUBLAS_MATRIX_FUNCTIONS(L, T, CONST) \
+  MUSA_PUBLIC mublasStatus_t mublas##L##trsm( \
+      mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans, \
+      mublasDiagType_t diag, int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb); \
+  MUSA_PUBLIC mublasStatus_t mublas##L##trsmBatched( \
+      mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans, \
+      mublasDiagType_t diag, int m, int n, const T* alpha, CONST T* const a[], int lda, T* const b[], int ldb, \
+      int batch); \
+  MUSA_PUBLIC mublasStatus_t mublas##L##geam( \
+      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, const T* alpha, \
+      const T* a, int lda, const T* beta, const T* b, int ldb, T* c, int ldc); \
+  MUSA_PUBLIC mublasStatus_t mublas##L##dgmm( \
+      mublasHandle_t handle, mublasSideMode_t side, int m, int n, const T* a, int lda, const T* x, int incx, T* c, \
+      int ldc); \
+  MUSA_PUBLIC mublasStatus_t mublas##L##syrk( \
+      mublasHandle_t handle, mublasFillMode_t uplo, mublasOperation_t trans, int n, int k, const T* alpha, const T* a, \
+      int lda, const T* beta, T* c, int ldc);
 MUBLAS_MATRIX_FUNCTIONS(S, float, const)
 MUBLAS_MATRIX_FUNCTIONS(D, double, const)
 MUBLAS_MATRIX_FUNCTIONS(C, muComplex, )
@@ -187,19 +185,19 @@ MUBLAS_MATRIX_FUNCTIONS(Z, muDoubleComplex, )
 // --------------------------------------------
 
 MUSA_PUBLIC mublasStatus_t mublasGemmEx(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const void* alpha, const void* a, musaDataType atype, int lda, const void* b, musaDataType btype, int ldb,
-    const void* beta, void* c, musaDataType ctype, int ldc, mublasComputeType_t compute, mublasGemmAlgo_t algo);
+    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k, const void* alpha,
+    const void* a, musaDataType atype, int lda, const void* b, musaDataType btype, int ldb, const void* beta, void* c,
+    musaDataType ctype, int ldc, mublasComputeType_t compute, mublasGemmAlgo_t algo);
 MUSA_PUBLIC mublasStatus_t mublasGemmStridedBatchedEx(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const void* alpha, const void* a, musaDataType atype, int lda, long long stridea, const void* b,
-    musaDataType btype, int ldb, long long strideb, const void* beta, void* c, musaDataType ctype, int ldc,
-    long long stridec, int batch, mublasComputeType_t compute, mublasGemmAlgo_t algo);
-MUSA_PUBLIC mublasStatus_t mublasGemmBatchedEx(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const void* alpha, const void* const a[], musaDataType atype, int lda, const void* const b[],
-    musaDataType btype, int ldb, const void* beta, void* const c[], musaDataType ctype, int ldc, int batch,
+    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k, const void* alpha,
+    const void* a, musaDataType atype, int lda, long long stridea, const void* b, musaDataType btype, int ldb,
+    long long strideb, const void* beta, void* c, musaDataType ctype, int ldc, long long stridec, int batch,
     mublasComputeType_t compute, mublasGemmAlgo_t algo);
+MUSA_PUBLIC mublasStatus_t mublasGemmBatchedEx(
+    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k, const void* alpha,
+    const void* const a[], musaDataType atype, int lda, const void* const b[], musaDataType btype, int ldb,
+    const void* beta, void* const c[], musaDataType ctype, int ldc, int batch, mublasComputeType_t compute,
+    mublasGemmAlgo_t algo);
 
 MUSA_EXTERN_C_END
 
@@ -217,27 +215,30 @@ static inline mublasComputeType_t mublas_compute_type(musaDataType type) {
   }
 }
 static inline mublasStatus_t mublasGemmEx(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const void* alpha, const void* a, musaDataType atype, int lda, const void* b, musaDataType btype, int ldb,
-    const void* beta, void* c, musaDataType ctype, int ldc, musaDataType compute, mublasGemmAlgo_t algo) {
-  return mublasGemmEx(handle, transa, transb, m, n, k, alpha, a, atype, lda, b, btype, ldb, beta, c, ctype,
-      ldc, mublas_compute_type(compute), algo);
+    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k, const void* alpha,
+    const void* a, musaDataType atype, int lda, const void* b, musaDataType btype, int ldb, const void* beta, void* c,
+    musaDataType ctype, int ldc, musaDataType compute, mublasGemmAlgo_t algo) {
+  return mublasGemmEx(
+      handle, transa, transb, m, n, k, alpha, a, atype, lda, b, btype, ldb, beta, c, ctype, ldc,
+      mublas_compute_type(compute), algo);
 }
 static inline mublasStatus_t mublasGemmStridedBatchedEx(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const void* alpha, const void* a, musaDataType atype, int lda, long long stridea, const void* b,
-    musaDataType btype, int ldb, long long strideb, const void* beta, void* c, musaDataType ctype, int ldc,
-    long long stridec, int batch, musaDataType compute, mublasGemmAlgo_t algo) {
-  return mublasGemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, a, atype, lda, stridea, b, btype,
-      ldb, strideb, beta, c, ctype, ldc, stridec, batch, mublas_compute_type(compute), algo);
+    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k, const void* alpha,
+    const void* a, musaDataType atype, int lda, long long stridea, const void* b, musaDataType btype, int ldb,
+    long long strideb, const void* beta, void* c, musaDataType ctype, int ldc, long long stridec, int batch,
+    musaDataType compute, mublasGemmAlgo_t algo) {
+  return mublasGemmStridedBatchedEx(
+      handle, transa, transb, m, n, k, alpha, a, atype, lda, stridea, b, btype, ldb, strideb, beta, c, ctype, ldc,
+      stridec, batch, mublas_compute_type(compute), algo);
 }
 static inline mublasStatus_t mublasGemmBatchedEx(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const void* alpha, const void* const a[], musaDataType atype, int lda, const void* const b[],
-    musaDataType btype, int ldb, const void* beta, void* const c[], musaDataType ctype, int ldc, int batch,
-    musaDataType compute, mublasGemmAlgo_t algo) {
-  return mublasGemmBatchedEx(handle, transa, transb, m, n, k, alpha, a, atype, lda, b, btype, ldb, beta, c,
-      ctype, ldc, batch, mublas_compute_type(compute), algo);
+    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k, const void* alpha,
+    const void* const a[], musaDataType atype, int lda, const void* const b[], musaDataType btype, int ldb,
+    const void* beta, void* const c[], musaDataType ctype, int ldc, int batch, musaDataType compute,
+    mublasGemmAlgo_t algo) {
+  return mublasGemmBatchedEx(
+      handle, transa, transb, m, n, k, alpha, a, atype, lda, b, btype, ldb, beta, c, ctype, ldc, batch,
+      mublas_compute_type(compute), algo);
 }
 #endif
 

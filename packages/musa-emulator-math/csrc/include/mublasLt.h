@@ -59,11 +59,11 @@ MUSA_EXTERN_C_BEGIN
 MUSA_PUBLIC mublasStatus_t mublasLtCreate(mublasLtHandle_t* handle);
 MUSA_PUBLIC mublasStatus_t mublasLtDestroy(mublasLtHandle_t handle);
 
-MUSA_PUBLIC mublasStatus_t mublasLtMatmulDescCreate(
-    mublasLtMatmulDesc_t* description, mublasComputeType_t compute, musaDataType scale_type);
+MUSA_PUBLIC mublasStatus_t
+mublasLtMatmulDescCreate(mublasLtMatmulDesc_t* description, mublasComputeType_t compute, musaDataType scale_type);
 MUSA_PUBLIC mublasStatus_t mublasLtMatmulDescDestroy(mublasLtMatmulDesc_t description);
-MUSA_PUBLIC mublasStatus_t mublasLtMatrixLayoutCreate(
-    mublasLtMatrixLayout_t* layout, musaDataType type, uint64_t rows, uint64_t cols, int64_t ld);
+MUSA_PUBLIC mublasStatus_t
+mublasLtMatrixLayoutCreate(mublasLtMatrixLayout_t* layout, musaDataType type, uint64_t rows, uint64_t cols, int64_t ld);
 MUSA_PUBLIC mublasStatus_t mublasLtMatrixLayoutDestroy(mublasLtMatrixLayout_t layout);
 MUSA_PUBLIC mublasStatus_t mublasLtMatmulPreferenceCreate(mublasLtMatmulPreference_t* preference);
 MUSA_PUBLIC mublasStatus_t mublasLtMatmulPreferenceDestroy(mublasLtMatmulPreference_t preference);
@@ -73,13 +73,16 @@ MUSA_PUBLIC mublasStatus_t mublasLtMatmulPreferenceDestroy(mublasLtMatmulPrefere
 MUSA_PUBLIC mublasStatus_t mublasLtMatmulDescSetAttribute(
     mublasLtMatmulDesc_t description, mublasLtMatmulDescAttributes_t attribute, const void* value, size_t bytes);
 MUSA_PUBLIC mublasStatus_t mublasLtMatmulDescGetAttribute(
-    mublasLtMatmulDesc_t description, mublasLtMatmulDescAttributes_t attribute, void* value, size_t bytes, size_t* written);
+    mublasLtMatmulDesc_t description, mublasLtMatmulDescAttributes_t attribute, void* value, size_t bytes,
+    size_t* written);
 MUSA_PUBLIC mublasStatus_t mublasLtMatrixLayoutSetAttribute(
     mublasLtMatrixLayout_t layout, mublasLtMatrixLayoutAttribute_t attribute, const void* value, size_t bytes);
 MUSA_PUBLIC mublasStatus_t mublasLtMatrixLayoutGetAttribute(
-    mublasLtMatrixLayout_t layout, mublasLtMatrixLayoutAttribute_t attribute, void* value, size_t bytes, size_t* written);
+    mublasLtMatrixLayout_t layout, mublasLtMatrixLayoutAttribute_t attribute, void* value, size_t bytes,
+    size_t* written);
 MUSA_PUBLIC mublasStatus_t mublasLtMatmulPreferenceSetAttribute(
-    mublasLtMatmulPreference_t preference, mublasLtMatmulPreferenceAttributes_t attribute, const void* value, size_t bytes);
+    mublasLtMatmulPreference_t preference, mublasLtMatmulPreferenceAttributes_t attribute, const void* value,
+    size_t bytes);
 
 // There is one algorithm, without a workspace. Writes it to results[0] and 1 to *returned. If mublasLtMatmul would
 // reject the product, writes 0 and returns its status.

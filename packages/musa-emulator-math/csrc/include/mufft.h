@@ -83,7 +83,8 @@ MUSA_PUBLIC mufftResult_t mufftMakePlanMany64(
 MUSA_PUBLIC mufftResult_t mufftExecC2C(mufftHandle plan, mufftComplex* in, mufftComplex* out, int direction);
 MUSA_PUBLIC mufftResult_t mufftExecR2C(mufftHandle plan, mufftReal* in, mufftComplex* out);
 MUSA_PUBLIC mufftResult_t mufftExecC2R(mufftHandle plan, mufftComplex* in, mufftReal* out);
-MUSA_PUBLIC mufftResult_t mufftExecZ2Z(mufftHandle plan, mufftDoubleComplex* in, mufftDoubleComplex* out, int direction);
+MUSA_PUBLIC mufftResult_t
+mufftExecZ2Z(mufftHandle plan, mufftDoubleComplex* in, mufftDoubleComplex* out, int direction);
 MUSA_PUBLIC mufftResult_t mufftExecD2Z(mufftHandle plan, mufftDoubleReal* in, mufftDoubleComplex* out);
 MUSA_PUBLIC mufftResult_t mufftExecZ2D(mufftHandle plan, mufftDoubleComplex* in, mufftDoubleReal* out);
 

@@ -61,7 +61,8 @@ MUSA_PUBLIC murandStatus_t murandSetGeneratorOffset(murandGenerator_t generator,
 MUSA_PUBLIC murandStatus_t murandSetGeneratorOrdering(murandGenerator_t generator, murandOrdering_t order);
 // Sets the dimensions of each point, 1 to 20,000 (default 1). Returns MURAND_STATUS_TYPE_ERROR for pseudo-random
 // types.
-MUSA_PUBLIC murandStatus_t murandSetQuasiRandomGeneratorDimensions(murandGenerator_t generator, unsigned int dimensions);
+MUSA_PUBLIC murandStatus_t
+murandSetQuasiRandomGeneratorDimensions(murandGenerator_t generator, unsigned int dimensions);
 
 // Quasi-random types write the first coordinate of all points, then the second, and so on. Returns
 // MURAND_STATUS_LENGTH_NOT_MULTIPLE unless the count is a multiple of the dimensions, MURAND_STATUS_OUT_OF_RANGE
@@ -71,14 +72,14 @@ MUSA_PUBLIC murandStatus_t murandGenerate(murandGenerator_t generator, unsigned 
 MUSA_PUBLIC murandStatus_t murandGenerateUniform(murandGenerator_t generator, float* output, size_t count);
 MUSA_PUBLIC murandStatus_t murandGenerateUniformDouble(murandGenerator_t generator, double* output, size_t count);
 // Returns MURAND_STATUS_LENGTH_NOT_MULTIPLE if the count is odd, and MURAND_STATUS_TYPE_ERROR for quasi-random types.
-MUSA_PUBLIC murandStatus_t murandGenerateNormal(
-    murandGenerator_t generator, float* output, size_t count, float mean, float stddev);
-MUSA_PUBLIC murandStatus_t murandGenerateNormalDouble(
-    murandGenerator_t generator, double* output, size_t count, double mean, double stddev);
-MUSA_PUBLIC murandStatus_t murandGenerateLogNormal(
-    murandGenerator_t generator, float* output, size_t count, float mean, float stddev);
-MUSA_PUBLIC murandStatus_t murandGenerateLogNormalDouble(
-    murandGenerator_t generator, double* output, size_t count, double mean, double stddev);
+MUSA_PUBLIC murandStatus_t
+murandGenerateNormal(murandGenerator_t generator, float* output, size_t count, float mean, float stddev);
+MUSA_PUBLIC murandStatus_t
+murandGenerateNormalDouble(murandGenerator_t generator, double* output, size_t count, double mean, double stddev);
+MUSA_PUBLIC murandStatus_t
+murandGenerateLogNormal(murandGenerator_t generator, float* output, size_t count, float mean, float stddev);
+MUSA_PUBLIC murandStatus_t
+murandGenerateLogNormalDouble(murandGenerator_t generator, double* output, size_t count, double mean, double stddev);
 
 MUSA_EXTERN_C_END
 

@@ -32,25 +32,26 @@ MUSA_EXTERN_C_BEGIN
 // gesvd   A = U * diag(s) * V. The rows of V are the conjugated right singular vectors. `e` is null, or has
 //         min(m, n) - 1 elements, which are set to 0 on success. *info is 0, or 1 if the iteration did not converge.
 //         A is unchanged unless overwritten.
-#define MUSOLVER_FUNCTIONS(L, T, REAL, Q)                                                                                    \
-  MUSA_PUBLIC mublasStatus_t musolver##L##getrf_bufferSize(int m, int n, bool pivot, int* size);                             \
-  MUSA_PUBLIC mublasStatus_t musolver##L##getrf(                                                                             \
-      mublasHandle_t handle, int m, int n, T* a, int lda, int* ipiv, int* info, void* buffer);                               \
-  MUSA_PUBLIC mublasStatus_t musolver##L##getrs_bufferSize(mublasOperation_t operation, int n, int columns, int* size);      \
-  MUSA_PUBLIC mublasStatus_t musolver##L##getrs(                                                                             \
-      mublasHandle_t handle, mublasOperation_t operation, int n, int columns, const T* a, int lda, const int* ipiv, T* b,    \
-      int ldb, void* buffer);                                                                                                \
-  MUSA_PUBLIC mublasStatus_t musolver##L##geqrf_bufferSize(int m, int n, int* size);                                         \
-  MUSA_PUBLIC mublasStatus_t musolver##L##geqrf(                                                                             \
-      mublasHandle_t handle, int m, int n, T* a, int lda, T* tau, void* buffer);                                             \
-  MUSA_PUBLIC mublasStatus_t musolver##L##Q##_bufferSize(int m, int n, int k, int* size);                                    \
-  MUSA_PUBLIC mublasStatus_t musolver##L##Q(                                                                                 \
-      mublasHandle_t handle, int m, int n, int k, T* a, int lda, const T* tau, void* buffer);                                \
-  MUSA_PUBLIC mublasStatus_t musolver##L##gesvd_bufferSize(                                                                  \
-      mublasSvect_t left, mublasSvect_t right, int m, int n, int batch, mublasWorkmode_t mode, int* size);                   \
-  MUSA_PUBLIC mublasStatus_t musolver##L##gesvd(                                                                             \
-      mublasHandle_t handle, mublasSvect_t left, mublasSvect_t right, int m, int n, T* a, int lda, REAL* s, T* u, int ldu,   \
-      T* v, int ldv, T* e, mublasWorkmode_t mode, int* info, void* buffer);
+#define MUSOLVER_FUNCTIONS(L, T, REAL, Q) \
+  MUSA_PUBLIC mublasStatus_t musolver##L##getrf_bufferSize(int m, int n, bool pivot, int* size); \
+  MUSA_PUBLIC mublasStatus_t musolver##L##getrf( \
+      mublasHandle_t handle, int m, int n, T* a, int lda, int* ipiv, int* info, void* buffer); \
+  MUSA_PUBLIC mublasStatus_t musolver##L##getrs_bufferSize( \
+      mublasOperation_t operation, int n, int columns, int* size); \
+  MUSA_PUBLIC mublasStatus_t musolver##L##getrs( \
+      mublasHandle_t handle, mublasOperation_t operation, int n, int columns, const T* a, int lda, const int* ipiv, \
+      T* b, int ldb, void* buffer); \
+  MUSA_PUBLIC mublasStatus_t musolver##L##geqrf_bufferSize(int m, int n, int* size); \
+  MUSA_PUBLIC mublasStatus_t musolver##L##geqrf( \
+      mublasHandle_t handle, int m, int n, T* a, int lda, T* tau, void* buffer); \
+  MUSA_PUBLIC mublasStatus_t musolver##L##Q##_bufferSize(int m, int n, int k, int* size); \
+  MUSA_PUBLIC mublasStatus_t musolver##L##Q( \
+      mublasHandle_t handle, int m, int n, int k, T* a, int lda, const T* tau, void* buffer); \
+  MUSA_PUBLIC mublasStatus_t musolver##L##gesvd_bufferSize( \
+      mublasSvect_t left, mublasSvect_t right, int m, int n, int batch, mublasWorkmode_t mode, int* size); \
+  MUSA_PUBLIC mublasStatus_t musolver##L##gesvd( \
+      mublasHandle_t handle, mublasSvect_t left, mublasSvect_t right, int m, int n, T* a, int lda, REAL* s, T* u, \
+      int ldu, T* v, int ldv, T* e, mublasWorkmode_t mode, int* info, void* buffer);
 MUSOLVER_FUNCTIONS(S, float, float, orgqr)
 MUSOLVER_FUNCTIONS(D, double, double, orgqr)
 MUSOLVER_FUNCTIONS(C, muComplex, float, ungqr)

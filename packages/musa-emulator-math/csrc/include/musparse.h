@@ -34,7 +34,10 @@ typedef enum musparseStatus_t {
   MUSPARSE_STATUS_NOT_INITIALIZED = 10
 } musparseStatus_t;
 
-typedef enum musparsePointerMode_t { MUSPARSE_POINTER_MODE_HOST = 0, MUSPARSE_POINTER_MODE_DEVICE = 1 } musparsePointerMode_t;
+typedef enum musparsePointerMode_t {
+  MUSPARSE_POINTER_MODE_HOST = 0,
+  MUSPARSE_POINTER_MODE_DEVICE = 1
+} musparsePointerMode_t;
 typedef enum musparseOperation_t {
   MUSPARSE_OPERATION_NON_TRANSPOSE = 111,
   MUSPARSE_OPERATION_TRANSPOSE = 112,
@@ -71,18 +74,20 @@ MUSA_PUBLIC musparseStatus_t musparseSetPointerMode(musparseHandle_t handle, mus
 
 // `row_pointers` has rows + 1 elements, `columns` and `values` have nnz.
 MUSA_PUBLIC musparseStatus_t musparseCreateCsr(
-    musparseSpMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t nnz, void* row_pointers, void* columns, void* values,
-    musparseIndexType_t row_pointer_type, musparseIndexType_t column_type, musparseIndexBase_t base, musaDataType type);
+    musparseSpMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t nnz, void* row_pointers, void* columns,
+    void* values, musparseIndexType_t row_pointer_type, musparseIndexType_t column_type, musparseIndexBase_t base,
+    musaDataType type);
 // Entries may be in any order; duplicate entries are added.
 MUSA_PUBLIC musparseStatus_t musparseCreateCoo(
-    musparseSpMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t nnz, void* row_indices, void* columns, void* values,
-    musparseIndexType_t index_type, musparseIndexBase_t base, musaDataType type);
+    musparseSpMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t nnz, void* row_indices, void* columns,
+    void* values, musparseIndexType_t index_type, musparseIndexBase_t base, musaDataType type);
 MUSA_PUBLIC musparseStatus_t musparseDestroySpMat(musparseSpMatDescr_t matrix);
-MUSA_PUBLIC musparseStatus_t musparseSpMatGetSize(musparseSpMatDescr_t matrix, int64_t* rows, int64_t* cols, int64_t* nnz);
-MUSA_PUBLIC musparseStatus_t musparseCsrSetPointers(
-    musparseSpMatDescr_t matrix, void* row_pointers, void* columns, void* values);
-MUSA_PUBLIC musparseStatus_t musparseCreateDnVec(
-    musparseDnVecDescr_t* vector, int64_t size, void* values, musaDataType type);
+MUSA_PUBLIC musparseStatus_t
+musparseSpMatGetSize(musparseSpMatDescr_t matrix, int64_t* rows, int64_t* cols, int64_t* nnz);
+MUSA_PUBLIC musparseStatus_t
+musparseCsrSetPointers(musparseSpMatDescr_t matrix, void* row_pointers, void* columns, void* values);
+MUSA_PUBLIC musparseStatus_t
+musparseCreateDnVec(musparseDnVecDescr_t* vector, int64_t size, void* values, musaDataType type);
 MUSA_PUBLIC musparseStatus_t musparseDestroyDnVec(musparseDnVecDescr_t vector);
 // `ld` is the distance between rows in row-major order, and between columns in column-major order.
 MUSA_PUBLIC musparseStatus_t musparseCreateDnMat(
@@ -96,12 +101,12 @@ MUSA_PUBLIC musparseStatus_t musparseDestroyDnMat(musparseDnMatDescr_t matrix);
 // y = alpha * op(a) * x + beta * y. y is not read if beta is 0.
 MUSA_PUBLIC musparseStatus_t musparseSpMV_bufferSize(
     musparseHandle_t handle, musparseOperation_t operation, const void* alpha, musparseSpMatDescr_t a,
-    musparseDnVecDescr_t x, const void* beta, musparseDnVecDescr_t y, musaDataType compute_type, musparseSpMVAlg_t algorithm,
-    size_t* buffer_size);
+    musparseDnVecDescr_t x, const void* beta, musparseDnVecDescr_t y, musaDataType compute_type,
+    musparseSpMVAlg_t algorithm, size_t* buffer_size);
 MUSA_PUBLIC musparseStatus_t musparseSpMV(
     musparseHandle_t handle, musparseOperation_t operation, const void* alpha, musparseSpMatDescr_t a,
-    musparseDnVecDescr_t x, const void* beta, musparseDnVecDescr_t y, musaDataType compute_type, musparseSpMVAlg_t algorithm,
-    void* buffer);
+    musparseDnVecDescr_t x, const void* beta, musparseDnVecDescr_t y, musaDataType compute_type,
+    musparseSpMVAlg_t algorithm, void* buffer);
 // c = alpha * op(a) * op(b) + beta * c. c is not read if beta is 0.
 MUSA_PUBLIC musparseStatus_t musparseSpMM(
     musparseHandle_t handle, musparseOperation_t operation_a, musparseOperation_t operation_b, const void* alpha,
@@ -113,7 +118,8 @@ MUSA_PUBLIC musparseStatus_t musparseSpMM(
 MUSA_PUBLIC musparseStatus_t musparseSpGEMM(
     musparseHandle_t handle, musparseOperation_t operation_a, musparseOperation_t operation_b, const void* alpha,
     musparseSpMatDescr_t a, musparseSpMatDescr_t b, const void* beta, musparseSpMatDescr_t d, musparseSpMatDescr_t c,
-    musaDataType compute_type, musparseSpGEMMAlg_t algorithm, musparseSpGEMMStage_t stage, size_t* buffer_size, void* buffer);
+    musaDataType compute_type, musparseSpGEMMAlg_t algorithm, musparseSpGEMMStage_t stage, size_t* buffer_size,
+    void* buffer);
 
 MUSA_EXTERN_C_END
 
@@ -121,8 +127,8 @@ MUSA_EXTERN_C_END
 // SDK 3 has one function for both steps: with a null buffer it only writes the size.
 static inline musparseStatus_t musparseSpMV(
     musparseHandle_t handle, musparseOperation_t operation, const void* alpha, musparseSpMatDescr_t a,
-    musparseDnVecDescr_t x, const void* beta, musparseDnVecDescr_t y, musaDataType compute_type, musparseSpMVAlg_t algorithm,
-    size_t* buffer_size, void* buffer) {
+    musparseDnVecDescr_t x, const void* beta, musparseDnVecDescr_t y, musaDataType compute_type,
+    musparseSpMVAlg_t algorithm, size_t* buffer_size, void* buffer) {
   return buffer == nullptr
       ? musparseSpMV_bufferSize(handle, operation, alpha, a, x, beta, y, compute_type, algorithm, buffer_size)
       : musparseSpMV(handle, operation, alpha, a, x, beta, y, compute_type, algorithm, buffer);

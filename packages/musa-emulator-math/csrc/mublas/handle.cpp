@@ -8,7 +8,7 @@ using namespace musa_emulator::blas;
 namespace {
 
 template <class T>
-mublasStatus_t get(mublasHandle_t handle, T mublasContext::*member, T* value) {
+mublasStatus_t get(mublasHandle_t handle, T mublasContext::* member, T* value) {
   if (!alive(handle)) {
     return MUBLAS_STATUS_INVALID_HANDLE;
   }
@@ -20,7 +20,7 @@ mublasStatus_t get(mublasHandle_t handle, T mublasContext::*member, T* value) {
 }
 
 template <class T>
-mublasStatus_t set(mublasHandle_t handle, T mublasContext::*member, T value, bool known = true) {
+mublasStatus_t set(mublasHandle_t handle, T mublasContext::* member, T value, bool known = true) {
   if (!alive(handle)) {
     return MUBLAS_STATUS_INVALID_HANDLE;
   }
@@ -86,16 +86,14 @@ mublasStatus_t mublasGetPointerMode(mublasHandle_t handle, mublasPointerMode_t* 
   return get(handle, &mublasContext::pointer_mode, mode);
 }
 mublasStatus_t mublasSetMathMode(mublasHandle_t handle, mublasMath_t mode) {
-  return set(
-      handle, &mublasContext::math_mode, mode, mode == MUBLAS_DEFAULT_MATH || mode == MUBLAS_TENSOR_OP_MATH);
+  return set(handle, &mublasContext::math_mode, mode, mode == MUBLAS_DEFAULT_MATH || mode == MUBLAS_TENSOR_OP_MATH);
 }
 mublasStatus_t mublasGetMathMode(mublasHandle_t handle, mublasMath_t* mode) {
   return get(handle, &mublasContext::math_mode, mode);
 }
 mublasStatus_t mublasSetAtomicsMode(mublasHandle_t handle, mublasAtomicsMode_t mode) {
   return set(
-      handle, &mublasContext::atomics_mode, mode,
-      mode == MUBLAS_ATOMICS_NOT_ALLOWED || mode == MUBLAS_ATOMICS_ALLOWED);
+      handle, &mublasContext::atomics_mode, mode, mode == MUBLAS_ATOMICS_NOT_ALLOWED || mode == MUBLAS_ATOMICS_ALLOWED);
 }
 mublasStatus_t mublasGetAtomicsMode(mublasHandle_t handle, mublasAtomicsMode_t* mode) {
   return get(handle, &mublasContext::atomics_mode, mode);
@@ -127,6 +125,4 @@ const char* mublasGetStatusString(mublasStatus_t status) {
   }
   return "unknown muBLAS status";
 }
-const char* mublasStatus_to_string(mublasStatus_t status) {
-  return mublasGetStatusString(status);
-}
+const char* mublasStatus_to_string(mublasStatus_t status) { return mublasGetStatusString(status); }

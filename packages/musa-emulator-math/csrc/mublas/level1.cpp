@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Level 1: vector operations.
+#include <ATen/ops/dot.h>
+#include <ATen/ops/vdot.h>
+#include <ATen/ops/view_as_real.h>
+
 #include "mublas/support.h"
 
 using namespace musa_emulator;
@@ -171,34 +175,34 @@ mublasStatus_t iamax(mublasHandle_t handle, int n, const T* x, int incx, int* re
 
 } // namespace
 
-#define LEVEL1(L, T, NRM2, ASUM, IAMAX, IAMIN, R)                                                                   \
-  mublasStatus_t mublas##L##axpy(mublasHandle_t h, int n, const T* alpha, const T* x, int incx, T* y, int incy) {   \
-    return axpy<"mublas" #L "axpy">(h, n, alpha, x, incx, y, incy);                                                 \
-  }                                                                                                                 \
-  mublasStatus_t mublas##L##scal(mublasHandle_t h, int n, const T* alpha, T* x, int incx) {                         \
-    return scal<"mublas" #L "scal">(h, n, alpha, x, incx);                                                          \
-  }                                                                                                                 \
-  mublasStatus_t mublas##L##copy(mublasHandle_t h, int n, const T* x, int incx, T* y, int incy) {                   \
-    return copy<"mublas" #L "copy">(h, n, x, incx, y, incy);                                                        \
-  }                                                                                                                 \
-  mublasStatus_t mublas##L##swap(mublasHandle_t h, int n, T* x, int incx, T* y, int incy) {                         \
-    return swap<"mublas" #L "swap">(h, n, x, incx, y, incy);                                                        \
-  }                                                                                                                 \
-  mublasStatus_t NRM2(mublasHandle_t h, int n, const T* x, int incx, R* result) {                                   \
-    return nrm2<#NRM2>(h, n, x, incx, result);                                                                      \
-  }                                                                                                                 \
-  mublasStatus_t ASUM(mublasHandle_t h, int n, const T* x, int incx, R* result) {                                   \
-    return asum<#ASUM>(h, n, x, incx, result);                                                                      \
-  }                                                                                                                 \
-  mublasStatus_t IAMAX(mublasHandle_t h, int n, const T* x, int incx, int* result) {                                \
-    return iamax<#IAMAX, true>(h, n, x, incx, result);                                                              \
-  }                                                                                                                 \
-  mublasStatus_t IAMIN(mublasHandle_t h, int n, const T* x, int incx, int* result) {                                \
-    return iamax<#IAMIN, false>(h, n, x, incx, result);                                                             \
+#define LEVEL1(L, T, NRM2, ASUM, IAMAX, IAMIN, R) \
+  mublasStatus_t mublas##L##axpy(mublasHandle_t h, int n, const T* alpha, const T* x, int incx, T* y, int incy) { \
+    return axpy<"mublas" #L "axpy">(h, n, alpha, x, incx, y, incy); \
+  } \
+  mublasStatus_t mublas##L##scal(mublasHandle_t h, int n, const T* alpha, T* x, int incx) { \
+    return scal<"mublas" #L "scal">(h, n, alpha, x, incx); \
+  } \
+  mublasStatus_t mublas##L##copy(mublasHandle_t h, int n, const T* x, int incx, T* y, int incy) { \
+    return copy<"mublas" #L "copy">(h, n, x, incx, y, incy); \
+  } \
+  mublasStatus_t mublas##L##swap(mublasHandle_t h, int n, T* x, int incx, T* y, int incy) { \
+    return swap<"mublas" #L "swap">(h, n, x, incx, y, incy); \
+  } \
+  mublasStatus_t NRM2(mublasHandle_t h, int n, const T* x, int incx, R* result) { \
+    return nrm2<#NRM2>(h, n, x, incx, result); \
+  } \
+  mublasStatus_t ASUM(mublasHandle_t h, int n, const T* x, int incx, R* result) { \
+    return asum<#ASUM>(h, n, x, incx, result); \
+  } \
+  mublasStatus_t IAMAX(mublasHandle_t h, int n, const T* x, int incx, int* result) { \
+    return iamax<#IAMAX, true>(h, n, x, incx, result); \
+  } \
+  mublasStatus_t IAMIN(mublasHandle_t h, int n, const T* x, int incx, int* result) { \
+    return iamax<#IAMIN, false>(h, n, x, incx, result); \
   }
-#define DOT(name, conjugate, T)                                                                                     \
-  mublasStatus_t name(mublasHandle_t h, int n, const T* x, int incx, const T* y, int incy, T* result) {             \
-    return dot<#name, conjugate>(h, n, x, incx, y, incy, result);                                                   \
+#define DOT(name, conjugate, T) \
+  mublasStatus_t name(mublasHandle_t h, int n, const T* x, int incx, const T* y, int incy, T* result) { \
+    return dot<#name, conjugate>(h, n, x, incx, y, incy, result); \
   }
 
 LEVEL1(S, float, mublasSnrm2, mublasSasum, mublasIsamax, mublasIsamin, float)

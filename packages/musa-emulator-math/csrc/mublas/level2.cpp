@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Level 2: operations on a matrix and vectors.
+#include <ATen/ops/addmv.h>
+#include <ATen/ops/outer.h>
+
 #include "mublas/support.h"
 
 using namespace musa_emulator;
@@ -26,8 +29,7 @@ mublasStatus_t gemv(
       return MUBLAS_STATUS_INVALID_POINTER;
     }
     return enqueue(
-        handle, Name.text,
-        [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
+        handle, Name.text, [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
           const int64_t in = trans == MUBLAS_OP_N ? n : m, out = trans == MUBLAS_OP_N ? m : n;
           const at::Tensor of_a = transposed(matrix(a, m, n, lda, type_of<T>), trans);
           const at::Tensor of_x = ordered(x, in, incx, type_of<T>);
@@ -69,16 +71,16 @@ mublasStatus_t ger(
 
 } // namespace
 
-#define GEMV(L, T)                                                                                                  \
-  mublasStatus_t mublas##L##gemv(                                                                                   \
-      mublasHandle_t h, mublasOperation_t trans, int m, int n, const T* alpha, const T* a, int lda, const T* x,     \
-      int incx, const T* beta, T* y, int incy) {                                                                    \
-    return gemv<"mublas" #L "gemv">(h, trans, m, n, alpha, a, lda, x, incx, beta, y, incy);                         \
+#define GEMV(L, T) \
+  mublasStatus_t mublas##L##gemv( \
+      mublasHandle_t h, mublasOperation_t trans, int m, int n, const T* alpha, const T* a, int lda, const T* x, \
+      int incx, const T* beta, T* y, int incy) { \
+    return gemv<"mublas" #L "gemv">(h, trans, m, n, alpha, a, lda, x, incx, beta, y, incy); \
   }
-#define GER(name, conjugate, T)                                                                                     \
-  mublasStatus_t name(                                                                                              \
-      mublasHandle_t h, int m, int n, const T* alpha, const T* x, int incx, const T* y, int incy, T* a, int lda) {  \
-    return ger<#name, conjugate>(h, m, n, alpha, x, incx, y, incy, a, lda);                                         \
+#define GER(name, conjugate, T) \
+  mublasStatus_t name( \
+      mublasHandle_t h, int m, int n, const T* alpha, const T* x, int incx, const T* y, int incy, T* a, int lda) { \
+    return ger<#name, conjugate>(h, m, n, alpha, x, incx, y, incy, a, lda); \
   }
 
 GEMV(S, float)

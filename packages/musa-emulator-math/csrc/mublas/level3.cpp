@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Level 3: operations on matrices of one type.
+#include <ATen/ops/linalg_solve_triangular.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
 #include "mublas/support.h"
 
 using namespace musa_emulator;
@@ -36,8 +42,7 @@ mublasStatus_t gemm(
       return MUBLAS_STATUS_INVALID_POINTER;
     }
     return enqueue(
-        handle, Name.text,
-        [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
+        handle, Name.text, [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
           multiply(
               matrix(c, m, n, ldc, type_of<T>), operand(a, transa, m, k, lda, type_of<T>),
               operand(b, transb, k, n, ldb, type_of<T>), factor(), kept());
@@ -65,9 +70,9 @@ mublasStatus_t gemm_strided(
       return MUBLAS_STATUS_INVALID_POINTER;
     }
     return enqueue(
-        handle, Name.text,
-        [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
-          const auto batched = [&](const T* data, mublasOperation_t trans, int rows, int columns, int ld, int64_t stride) {
+        handle, Name.text, [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
+          const auto batched = [&](const T* data, mublasOperation_t trans, int rows, int columns, int ld,
+                                   int64_t stride) {
             const at::Tensor stored = trans == MUBLAS_OP_N
                 ? view(data, {batch, rows, columns}, {stride, 1, ld}, type_of<T>)
                 : view(data, {batch, columns, rows}, {stride, 1, ld}, type_of<T>);
@@ -99,8 +104,7 @@ mublasStatus_t gemm_batched(
       return MUBLAS_STATUS_INVALID_POINTER;
     }
     return enqueue(
-        handle, Name.text,
-        [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
+        handle, Name.text, [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
           for (int i = 0; i < batch; ++i) { // the pointer arrays are in device memory too
             multiply(
                 matrix(c[i], m, n, ldc, type_of<T>), operand(a[i], transa, m, k, lda, type_of<T>),
@@ -119,8 +123,9 @@ void solve(
   const at::Tensor of_a = transposed(matrix(a, size, size, lda, type_of<T>), trans);
   const bool upper = (uplo == MUBLAS_FILL_MODE_UPPER) == (trans == MUBLAS_OP_N);
   const at::Tensor of_b = matrix(b, m, n, ldb, type_of<T>);
-  of_b.copy_(at::linalg_solve_triangular(
-      of_a, of_b * at::Scalar(factor), upper, left, /*unitriangular=*/diag == MUBLAS_DIAG_UNIT));
+  of_b.copy_(
+      at::linalg_solve_triangular(
+          of_a, of_b * at::Scalar(factor), upper, left, /*unitriangular=*/diag == MUBLAS_DIAG_UNIT));
 }
 
 mublasStatus_t check_trsm(
@@ -132,13 +137,13 @@ mublasStatus_t check_trsm(
     return MUBLAS_STATUS_INVALID_VALUE;
   }
   return m >= 0 && n >= 0 && holds(lda, side == MUBLAS_SIDE_LEFT ? m : n) && holds(ldb, m) ? MUBLAS_STATUS_SUCCESS
-                                                                                            : MUBLAS_STATUS_INVALID_SIZE;
+                                                                                           : MUBLAS_STATUS_INVALID_SIZE;
 }
 
 template <ApiName Name, class T>
 mublasStatus_t trsm(
-    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,
-    mublasDiagType_t diag, int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb) {
+    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans, mublasDiagType_t diag,
+    int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb) {
   return call<Name>(handle, [&] {
     const mublasStatus_t status = check_trsm(side, uplo, trans, diag, m, n, lda, ldb);
     if (status != MUBLAS_STATUS_SUCCESS || m == 0 || n == 0) {
@@ -155,8 +160,8 @@ mublasStatus_t trsm(
 
 template <ApiName Name, class T>
 mublasStatus_t trsm_batched(
-    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,
-    mublasDiagType_t diag, int m, int n, const T* alpha, const T* const* a, int lda, T* const* b, int ldb, int batch) {
+    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans, mublasDiagType_t diag,
+    int m, int n, const T* alpha, const T* const* a, int lda, T* const* b, int ldb, int batch) {
   return call<Name>(handle, [&] {
     const mublasStatus_t status = check_trsm(side, uplo, trans, diag, m, n, lda, ldb);
     if (status != MUBLAS_STATUS_SUCCESS) {
@@ -198,8 +203,7 @@ mublasStatus_t geam(
       return MUBLAS_STATUS_INVALID_POINTER;
     }
     return enqueue(
-        handle, Name.text,
-        [=, factor = Scalar<element<T>>(handle, alpha), other = Scalar<element<T>>(handle, beta)] {
+        handle, Name.text, [=, factor = Scalar<element<T>>(handle, alpha), other = Scalar<element<T>>(handle, beta)] {
           // If the factor is 0, the matrix is not read and may be null.
           at::Tensor sum = at::zeros({m, n}, type_of<T>);
           if (factor() != element<T>(0)) {
@@ -256,8 +260,7 @@ mublasStatus_t syrk(
       return MUBLAS_STATUS_INVALID_POINTER;
     }
     return enqueue(
-        handle, Name.text,
-        [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
+        handle, Name.text, [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
           // syrk does not conjugate complex matrices; herk does.
           const at::Tensor rows = operand(a, trans == MUBLAS_OP_N ? MUBLAS_OP_N : MUBLAS_OP_T, n, k, lda, type_of<T>);
           at::Tensor sum = at::mm(rows, rows.t()) * at::Scalar(factor());
@@ -274,50 +277,49 @@ mublasStatus_t syrk(
 
 } // namespace
 
-#define GEMM(L, T)                                                                                                    \
-  mublasStatus_t mublas##L##gemm(                                                                                     \
-      mublasHandle_t h, mublasOperation_t ta, mublasOperation_t tb, int m, int n, int k, const T* alpha, const T* a,  \
-      int lda, const T* b, int ldb, const T* beta, T* c, int ldc) {                                                   \
-    return gemm<"mublas" #L "gemm">(h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                         \
-  }                                                                                                                   \
-  mublasStatus_t mublas##L##gemmStridedBatched(                                                                       \
-      mublasHandle_t h, mublasOperation_t ta, mublasOperation_t tb, int m, int n, int k, const T* alpha, const T* a,  \
-      int lda, long long sa, const T* b, int ldb, long long sb, const T* beta, T* c, int ldc, long long sc,           \
-      int batch) {                                                                                                    \
-    return gemm_strided<"mublas" #L "gemmStridedBatched">(                                                            \
-        h, ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);                                  \
-  }                                                                                                                   \
-  mublasStatus_t mublas##L##gemmBatched(                                                                              \
-      mublasHandle_t h, mublasOperation_t ta, mublasOperation_t tb, int m, int n, int k, const T* alpha,              \
-      const T* const a[], int lda, const T* const b[], int ldb, const T* beta, T* const c[], int ldc, int batch) {    \
-    return gemm_batched<"mublas" #L "gemmBatched">(h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, batch);   \
+#define GEMM(L, T) \
+  mublasStatus_t mublas##L##gemm( \
+      mublasHandle_t h, mublasOperation_t ta, mublasOperation_t tb, int m, int n, int k, const T* alpha, const T* a, \
+      int lda, const T* b, int ldb, const T* beta, T* c, int ldc) { \
+    return gemm<"mublas" #L "gemm">(h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); \
+  } \
+  mublasStatus_t mublas##L##gemmStridedBatched( \
+      mublasHandle_t h, mublasOperation_t ta, mublasOperation_t tb, int m, int n, int k, const T* alpha, const T* a, \
+      int lda, long long sa, const T* b, int ldb, long long sb, const T* beta, T* c, int ldc, long long sc, \
+      int batch) { \
+    return gemm_strided<"mublas" #L "gemmStridedBatched">( \
+        h, ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch); \
+  } \
+  mublasStatus_t mublas##L##gemmBatched( \
+      mublasHandle_t h, mublasOperation_t ta, mublasOperation_t tb, int m, int n, int k, const T* alpha, \
+      const T* const a[], int lda, const T* const b[], int ldb, const T* beta, T* const c[], int ldc, int batch) { \
+    return gemm_batched<"mublas" #L "gemmBatched">(h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, batch); \
   }
-#define OTHERS(L, T, CONST)                                                                                           \
-  mublasStatus_t mublas##L##trsm(                                                                                     \
+#define OTHERS(L, T, CONST) \
+  mublasStatus_t mublas##L##trsm( \
       mublasHandle_t h, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans, mublasDiagType_t diag, \
-      int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb) {                                             \
-    return trsm<"mublas" #L "trsm">(h, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb);                         \
-  }                                                                                                                   \
-  mublasStatus_t mublas##L##trsmBatched(                                                                              \
+      int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb) { \
+    return trsm<"mublas" #L "trsm">(h, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb); \
+  } \
+  mublasStatus_t mublas##L##trsmBatched( \
       mublasHandle_t h, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans, mublasDiagType_t diag, \
-      int m, int n, const T* alpha, CONST T* const a[], int lda, T* const b[], int ldb, int batch) {                  \
-    return trsm_batched<"mublas" #L "trsmBatched", T>(                                                                \
-        h, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, batch);                                              \
-  }                                                                                                                   \
-  mublasStatus_t mublas##L##geam(                                                                                     \
-      mublasHandle_t h, mublasOperation_t ta, mublasOperation_t tb, int m, int n, const T* alpha, const T* a,         \
-      int lda, const T* beta, const T* b, int ldb, T* c, int ldc) {                                                   \
-    return geam<"mublas" #L "geam">(h, ta, tb, m, n, alpha, a, lda, beta, b, ldb, c, ldc);                            \
-  }                                                                                                                   \
-  mublasStatus_t mublas##L##dgmm(                                                                                     \
-      mublasHandle_t h, mublasSideMode_t side, int m, int n, const T* a, int lda, const T* x, int incx, T* c,         \
-      int ldc) {                                                                                                      \
-    return dgmm<"mublas" #L "dgmm">(h, side, m, n, a, lda, x, incx, c, ldc);                                          \
-  }                                                                                                                   \
-  mublasStatus_t mublas##L##syrk(                                                                                     \
-      mublasHandle_t h, mublasFillMode_t uplo, mublasOperation_t trans, int n, int k, const T* alpha, const T* a,     \
-      int lda, const T* beta, T* c, int ldc) {                                                                        \
-    return syrk<"mublas" #L "syrk">(h, uplo, trans, n, k, alpha, a, lda, beta, c, ldc);                               \
+      int m, int n, const T* alpha, CONST T* const a[], int lda, T* const b[], int ldb, int batch) { \
+    return trsm_batched<"mublas" #L "trsmBatched", T>(h, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, batch); \
+  } \
+  mublasStatus_t mublas##L##geam( \
+      mublasHandle_t h, mublasOperation_t ta, mublasOperation_t tb, int m, int n, const T* alpha, const T* a, int lda, \
+      const T* beta, const T* b, int ldb, T* c, int ldc) { \
+    return geam<"mublas" #L "geam">(h, ta, tb, m, n, alpha, a, lda, beta, b, ldb, c, ldc); \
+  } \
+  mublasStatus_t mublas##L##dgmm( \
+      mublasHandle_t h, mublasSideMode_t side, int m, int n, const T* a, int lda, const T* x, int incx, T* c, \
+      int ldc) { \
+    return dgmm<"mublas" #L "dgmm">(h, side, m, n, a, lda, x, incx, c, ldc); \
+  } \
+  mublasStatus_t mublas##L##syrk( \
+      mublasHandle_t h, mublasFillMode_t uplo, mublasOperation_t trans, int n, int k, const T* alpha, const T* a, \
+      int lda, const T* beta, T* c, int ldc) { \
+    return syrk<"mublas" #L "syrk">(h, uplo, trans, n, k, alpha, a, lda, beta, c, ldc); \
   }
 
 GEMM(S, float)

@@ -35,8 +35,8 @@ mublasStatus_t gemm_ex(mublasHandle_t handle, const Arguments& given, bool has_i
   return call<Name>(handle, [&] {
     Product product;
     const mublasStatus_t status = prepare(
-        given.transa, given.transb, given.m, given.n, given.k, given.atype, given.lda, given.btype, given.ldb, given.ctype,
-        given.ldc, given.compute, given.batch, &product);
+        given.transa, given.transb, given.m, given.n, given.k, given.atype, given.lda, given.btype, given.ldb,
+        given.ctype, given.ldc, given.compute, given.batch, &product);
     if (status != MUBLAS_STATUS_SUCCESS || given.m == 0 || given.n == 0 || given.batch == 0) {
       return status;
     }

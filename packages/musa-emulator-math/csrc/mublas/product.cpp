@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/baddbmm.h>
+#include <ATen/ops/mm.h>
+
 #include "mublas/product.h"
 
 namespace musa_emulator::blas {
@@ -86,9 +90,9 @@ void Product::operator()(
 }
 
 mublasStatus_t prepare(
-    mublasOperation_t transa, mublasOperation_t transb, int64_t m, int64_t n, int64_t k, musaDataType atype, int64_t lda,
-    musaDataType btype, int64_t ldb, musaDataType ctype, int64_t ldc, mublasComputeType_t compute, int64_t batch,
-    Product* product) {
+    mublasOperation_t transa, mublasOperation_t transb, int64_t m, int64_t n, int64_t k, musaDataType atype,
+    int64_t lda, musaDataType btype, int64_t ldb, musaDataType ctype, int64_t ldc, mublasComputeType_t compute,
+    int64_t batch, Product* product) {
   if (!known(transa) || !known(transb)) {
     return MUBLAS_STATUS_INVALID_VALUE;
   }

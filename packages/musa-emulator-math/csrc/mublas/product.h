@@ -37,7 +37,8 @@ struct Product {
   int64_t lda, ldb, ldc;
 
   // c = alpha * op(a) * op(b) + beta * c
-  void operator()(const void* of_a, const void* of_b, void* of_c, const at::Scalar& alpha, const at::Scalar& beta) const;
+  void operator()(
+      const void* of_a, const void* of_b, void* of_c, const at::Scalar& alpha, const at::Scalar& beta) const;
   // Returns op(a) * op(b) in the compute type.
   at::Tensor compute_product(const void* of_a, const void* of_b) const;
 
@@ -53,8 +54,8 @@ inline const void* advance(const void* data, at::ScalarType type, int64_t index)
 
 // Fills `product`. Returns an error status if the arguments are invalid.
 mublasStatus_t prepare(
-    mublasOperation_t transa, mublasOperation_t transb, int64_t m, int64_t n, int64_t k, musaDataType atype, int64_t lda,
-    musaDataType btype, int64_t ldb, musaDataType ctype, int64_t ldc, mublasComputeType_t compute, int64_t batch,
-    Product* product);
+    mublasOperation_t transa, mublasOperation_t transb, int64_t m, int64_t n, int64_t k, musaDataType atype,
+    int64_t lda, musaDataType btype, int64_t ldb, musaDataType ctype, int64_t ldc, mublasComputeType_t compute,
+    int64_t batch, Product* product);
 
 } // namespace musa_emulator::blas

@@ -3,7 +3,9 @@
 // Code that the muBLAS levels share: the handle, the frame of a call, scalars, and views of matrices as tensors.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
 
 #include <cstdint>
 #include <utility>
@@ -122,11 +124,10 @@ inline bool known(mublasOperation_t operation) {
   return operation == MUBLAS_OP_N || operation == MUBLAS_OP_T || operation == MUBLAS_OP_C;
 }
 // Whether a leading dimension `ld` is valid for columns of `rows` elements.
-inline bool holds(int64_t ld, int64_t rows) {
-  return ld >= (rows > 1 ? rows : 1);
-}
+inline bool holds(int64_t ld, int64_t rows) { return ld >= (rows > 1 ? rows : 1); }
 
 // c = alpha * a * b + beta * c, for matrices or batches. c is not read if beta is 0, because it may be uninitialized.
-void multiply(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& alpha, const at::Scalar& beta);
+void multiply(
+    const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& alpha, const at::Scalar& beta);
 
 } // namespace musa_emulator::blas

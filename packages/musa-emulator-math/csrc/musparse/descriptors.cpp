@@ -20,13 +20,12 @@ musparseStatus_t destroy(Object* object, musparseStatus_t invalid) {
   });
 }
 
-bool known_index(musparseIndexType_t type) {
-  return type == MUSPARSE_INDEX_32I || type == MUSPARSE_INDEX_64I;
-}
+bool known_index(musparseIndexType_t type) { return type == MUSPARSE_INDEX_32I || type == MUSPARSE_INDEX_64I; }
 
 template <ApiName Name>
-musparseStatus_t create(musparseSpMatDescr_t* matrix, musparseSpMatDescr made, musparseIndexType_t row_type,
-                        musparseIndexType_t column_type, musparseIndexBase_t base, musaDataType type) {
+musparseStatus_t create(
+    musparseSpMatDescr_t* matrix, musparseSpMatDescr made, musparseIndexType_t row_type,
+    musparseIndexType_t column_type, musparseIndexBase_t base, musaDataType type) {
   return call<Name>([&] {
     const std::optional<at::ScalarType> element = scalar_type(type);
     if (!known_index(row_type) || !known_index(column_type) ||
@@ -103,8 +102,9 @@ musparseStatus_t musparseSetPointerMode(musparseHandle_t handle, musparsePointer
 }
 
 musparseStatus_t musparseCreateCsr(
-    musparseSpMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t nnz, void* row_pointers, void* columns, void* values,
-    musparseIndexType_t row_pointer_type, musparseIndexType_t column_type, musparseIndexBase_t base, musaDataType type) {
+    musparseSpMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t nnz, void* row_pointers, void* columns,
+    void* values, musparseIndexType_t row_pointer_type, musparseIndexType_t column_type, musparseIndexBase_t base,
+    musaDataType type) {
   musparseSpMatDescr made;
   made.csr = true;
   made.rows = rows, made.columns = cols, made.entries = nnz;
@@ -113,8 +113,8 @@ musparseStatus_t musparseCreateCsr(
 }
 
 musparseStatus_t musparseCreateCoo(
-    musparseSpMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t nnz, void* row_indices, void* columns, void* values,
-    musparseIndexType_t index_type, musparseIndexBase_t base, musaDataType type) {
+    musparseSpMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t nnz, void* row_indices, void* columns,
+    void* values, musparseIndexType_t index_type, musparseIndexBase_t base, musaDataType type) {
   musparseSpMatDescr made;
   made.csr = false;
   made.rows = rows, made.columns = cols, made.entries = nnz;

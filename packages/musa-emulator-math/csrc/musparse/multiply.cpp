@@ -2,6 +2,8 @@
 // Copyright (c) torch_musa contributors
 // Products of a sparse and a dense operand. torch's CPU operators are fast only for a product with a CSR matrix; they
 // convert transposed and COO matrices first, which takes at least ten times as long as these loops.
+#include <ATen/ops/from_blob.h>
+
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -74,11 +76,13 @@ void multiply_rows(const musparseSpMatDescr& a, const Dense& b, T alpha, T beta,
       int64_t column = 0;
       for (; column + kWidth <= c.columns; column += kWidth) {
         multiply_row<kWidth, UnitRows, T, Column>(
-            a, range, from + column * b.column_stride, stride, alpha, beta, to + column * c.column_stride, c.column_stride);
+            a, range, from + column * b.column_stride, stride, alpha, beta, to + column * c.column_stride,
+            c.column_stride);
       }
       for (; column < c.columns; ++column) {
         multiply_row<1, UnitRows, T, Column>(
-            a, range, from + column * b.column_stride, stride, alpha, beta, to + column * c.column_stride, c.column_stride);
+            a, range, from + column * b.column_stride, stride, alpha, beta, to + column * c.column_stride,
+            c.column_stride);
       }
     }
   });
@@ -140,9 +144,7 @@ void multiply(musparseSpMatDescr a, musparseOperation_t operation, const Dense& 
   });
 }
 
-Dense dense(const musparseDnVecDescr& vector) {
-  return {vector.values, vector.size, 1, 1, vector.size};
-}
+Dense dense(const musparseDnVecDescr& vector) { return {vector.values, vector.size, 1, 1, vector.size}; }
 Dense dense(const musparseDnMatDescr& matrix) {
   return {matrix.values, matrix.rows, matrix.columns, matrix.row_stride, matrix.column_stride};
 }
@@ -150,7 +152,8 @@ Dense dense(const musparseDnMatDescr& matrix) {
 // Checks that the operands exist, have one type, and have matching sizes.
 musparseStatus_t check(
     musparseHandle_t handle, musparseOperation_t operation, const void* alpha, const musparseSpMatDescr* a,
-    at::ScalarType type_b, const Dense& b, const void* beta, at::ScalarType type_c, const Dense& c, musaDataType compute_type) {
+    at::ScalarType type_b, const Dense& b, const void* beta, at::ScalarType type_c, const Dense& c,
+    musaDataType compute_type) {
   if (!alive(handle)) {
     return MUSPARSE_STATUS_INVALID_HANDLE;
   }
@@ -197,7 +200,8 @@ musparseStatus_t musparseSpMV_bufferSize(
 
 musparseStatus_t musparseSpMV(
     musparseHandle_t handle, musparseOperation_t operation, const void* alpha, musparseSpMatDescr_t a,
-    musparseDnVecDescr_t x, const void* beta, musparseDnVecDescr_t y, musaDataType compute_type, musparseSpMVAlg_t, void*) {
+    musparseDnVecDescr_t x, const void* beta, musparseDnVecDescr_t y, musaDataType compute_type, musparseSpMVAlg_t,
+    void*) {
   return call<"musparseSpMV">([&] {
     const musparseStatus_t status = check_vectors(handle, operation, alpha, a, x, beta, y, compute_type);
     if (status != MUSPARSE_STATUS_SUCCESS) {

@@ -16,7 +16,8 @@ namespace {
 // order; `sums` is indexed by column.
 template <class T, class Index, class Take>
 void for_each_row(const musparseSpMatDescr& a, const musparseSpMatDescr& b, Take&& take) {
-  const Index *columns_a = static_cast<const Index*>(a.column_data), *columns_b = static_cast<const Index*>(b.column_data);
+  const Index *columns_a = static_cast<const Index*>(a.column_data),
+              *columns_b = static_cast<const Index*>(b.column_data);
   const T *values_a = static_cast<const T*>(a.values), *values_b = static_cast<const T*>(b.values);
   std::vector<int64_t> last_row(b.columns, -1), columns;
   std::vector<T> sums(b.columns);
@@ -127,8 +128,8 @@ musparseStatus_t musparseSpGEMM(
           return MUSPARSE_STATUS_SUCCESS;
         case MUSPARSE_SPGEMM_STAGE_NNZ: {
           int64_t entries = 0;
-          const musaError_t error = math::enqueue_and_wait(
-              handle->stream, "musparseSpGEMM", [left = *a, right = *b, out = *c, &entries] {
+          const musaError_t error =
+              math::enqueue_and_wait(handle->stream, "musparseSpGEMM", [left = *a, right = *b, out = *c, &entries] {
                 entries = out.wide_rows ? count_entries<T, int64_t>(left, right, out)
                                         : count_entries<T, int32_t>(left, right, out);
               });

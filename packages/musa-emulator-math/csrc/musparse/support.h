@@ -3,7 +3,7 @@
 // Handles, descriptors and the entry-point frame of muSPARSE.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <optional>

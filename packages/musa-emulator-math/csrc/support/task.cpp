@@ -18,10 +18,9 @@ namespace musa_emulator::math {
 namespace {
 
 // All dispatch keys except the CPU kernels', to exclude modes of the thread that runs the task.
-const c10::DispatchKeySet above_backends =
-    c10::DispatchKeySet(c10::DispatchKeySet::FULL)
-        .remove(c10::DispatchKey::Dense)
-        .remove(c10::DispatchKey::BackendSelect);
+const c10::DispatchKeySet above_backends = c10::DispatchKeySet(c10::DispatchKeySet::FULL)
+                                               .remove(c10::DispatchKey::Dense)
+                                               .remove(c10::DispatchKey::BackendSelect);
 
 struct Payload {
   const char* name;

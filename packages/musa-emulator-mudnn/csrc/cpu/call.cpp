@@ -57,16 +57,15 @@ bool checks_workspace() {
       std::fprintf(
           stderr,
           "muDNN ERROR# MUDNN_EMULATOR_CHECK_WORKSPACE='%s' is invalid; expected 0 or 1, and 1 is used.\n"
-          "Fix: correct it, or unset MUDNN_EMULATOR_CHECK_WORKSPACE\n", wish);
+          "Fix: correct it, or unset MUDNN_EMULATOR_CHECK_WORKSPACE\n",
+          wish);
     }
     return std::strcmp(wish, "0") != 0;
   }();
   return checks;
 }
 
-void WorkArea::poison() const {
-  std::memset(data, kWorkPattern, bytes);
-}
+void WorkArea::poison() const { std::memset(data, kWorkPattern, bytes); }
 
 void WorkArea::check() const {
   // Equality of each byte with the next, and of the first byte with the pattern, checks all bytes with one memcmp.
@@ -75,8 +74,8 @@ void WorkArea::check() const {
   }
   const auto other = std::find_if(data, data + bytes, [](unsigned char byte) { return byte != kWorkPattern; });
   throw std::runtime_error(
-      "the workspace was overwritten while the operation ran, at byte " + std::to_string(other - data) +
-      " of " + std::to_string(bytes) +
+      "the workspace was overwritten while the operation ran, at byte " + std::to_string(other - data) + " of " +
+      std::to_string(bytes) +
       ". Likely cause: the memory maintainer freed the memory before the stream had finished the operation.");
 }
 

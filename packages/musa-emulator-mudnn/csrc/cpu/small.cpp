@@ -57,8 +57,7 @@ struct WithNumber {
   const Tensor& operand;
 };
 
-std::optional<WithNumber> with_number(
-    Binary::Mode mode, const Tensor& out, const Tensor& left, const Tensor& right) {
+std::optional<WithNumber> with_number(Binary::Mode mode, const Tensor& out, const Tensor& left, const Tensor& right) {
   const std::optional<Unary::Mode> unary_mode = with_number(mode);
   const bool swapped = one_float(left) && (mode == Binary::Mode::ADD || mode == Binary::Mode::MUL);
   const Tensor& number = swapped ? left : right;
@@ -75,9 +74,7 @@ float as_float(const c10::Scalar& number) {
                                                  : static_cast<float>(number.toDouble());
 }
 
-float* floats(const Tensor& tensor) {
-  return static_cast<float*>(TensorAccess::address(tensor));
-}
+float* floats(const Tensor& tensor) { return static_cast<float*>(TensorAccess::address(tensor)); }
 
 // Uses the processor's wider registers if available, as torch's functions do. No clone may contract a product and a
 // sum: AVX2 without FMA has no fused operation. Processors other than x86-64 have registers of one width.
@@ -119,8 +116,7 @@ MUDNN_WIDEST bool unary(Unary::Mode mode, float alpha, int64_t count, float* to,
   }
 }
 
-MUDNN_WIDEST bool binary(
-    Binary::Mode mode, float alpha, int64_t count, float* to, const float* l, const float* r) {
+MUDNN_WIDEST bool binary(Binary::Mode mode, float alpha, int64_t count, float* to, const float* l, const float* r) {
   using M = Binary::Mode;
   switch (mode) {
     case M::ADD: return each(count, to, l, r, [](float a, float b) { return a + b; });
@@ -128,8 +124,7 @@ MUDNN_WIDEST bool binary(
     case M::MUL: return each(count, to, l, r, [](float a, float b) { return a * b; });
     case M::DIV:
     case M::TRUEDIV: return each(count, to, l, r, [](float a, float b) { return a / b; });
-    case M::THRESHOLD_BW:
-      return each(count, to, l, r, [alpha](float grad, float a) { return a <= alpha ? 0 : grad; });
+    case M::THRESHOLD_BW: return each(count, to, l, r, [alpha](float grad, float a) { return a <= alpha ? 0 : grad; });
     default: return false;
   }
 }

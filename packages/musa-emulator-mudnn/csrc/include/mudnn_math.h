@@ -11,15 +11,73 @@ namespace dnn {
 class MUDNN_EXPORT Unary {
  public:
   enum class Mode : int {
-    IDENTITY, CAST,
-    ABS, SQRT, RSQRT, RECIPROCAL, SQUARE, EXP, LOG, LOG2, LOG10, LOG1P, SIN, COS, TAN, ACOS, ATAN, TANH, ERF, CEIL,
-    FLOOR, ROUND, SIGN,
-    SIGMOID, HARDSIGMOID, RELU, RELU6, SILU, SWISH, HARDSWISH, MISH, GELU, GELU_TANH, LEAKY_RELU, ELU, SOFTPLUS, CLIP,
-    POW, ADD, SUB, MUL, DIV, TRUEDIV, FLOORDIV, TRUNCATEDIV, FLOORMOD, TRUNCATEMOD, MAX, MIN,
-    SUB_BY_ALPHA, DIV_BY_ALPHA, TRUEDIV_BY_ALPHA, FLOORDIV_BY_ALPHA, TRUNCATEDIV_BY_ALPHA,
-    EQ, NE, LT, LE, GT, GE,
-    LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR,
-    IS_NAN, IS_INF, IS_FINITE, IS_NONZERO,
+    IDENTITY,
+    CAST,
+    ABS,
+    SQRT,
+    RSQRT,
+    RECIPROCAL,
+    SQUARE,
+    EXP,
+    LOG,
+    LOG2,
+    LOG10,
+    LOG1P,
+    SIN,
+    COS,
+    TAN,
+    ACOS,
+    ATAN,
+    TANH,
+    ERF,
+    CEIL,
+    FLOOR,
+    ROUND,
+    SIGN,
+    SIGMOID,
+    HARDSIGMOID,
+    RELU,
+    RELU6,
+    SILU,
+    SWISH,
+    HARDSWISH,
+    MISH,
+    GELU,
+    GELU_TANH,
+    LEAKY_RELU,
+    ELU,
+    SOFTPLUS,
+    CLIP,
+    POW,
+    ADD,
+    SUB,
+    MUL,
+    DIV,
+    TRUEDIV,
+    FLOORDIV,
+    TRUNCATEDIV,
+    FLOORMOD,
+    TRUNCATEMOD,
+    MAX,
+    MIN,
+    SUB_BY_ALPHA,
+    DIV_BY_ALPHA,
+    TRUEDIV_BY_ALPHA,
+    FLOORDIV_BY_ALPHA,
+    TRUNCATEDIV_BY_ALPHA,
+    EQ,
+    NE,
+    LT,
+    LE,
+    GT,
+    GE,
+    LOGICAL_AND,
+    LOGICAL_OR,
+    LOGICAL_XOR,
+    IS_NAN,
+    IS_INF,
+    IS_FINITE,
+    IS_NONZERO,
   };
   Status SetMode(Mode mode);
   Status SetAlpha(double alpha);
@@ -43,11 +101,41 @@ class MUDNN_EXPORT Unary {
 class MUDNN_EXPORT Binary {
  public:
   enum class Mode : int {
-    ADD, SUB, MUL, DIV, TRUEDIV, FLOORDIV, TRUNCATEDIV, FLOORMOD, TRUNCATEMOD, DIVNONAN, POW, MAX, MIN, SQUARED_DIFF,
-    ADD_ALPHA, SUB_ALPHA, // l +- alpha * r
-    EQ, NE, LT, LE, GT, GE, LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR,
+    ADD,
+    SUB,
+    MUL,
+    DIV,
+    TRUEDIV,
+    FLOORDIV,
+    TRUNCATEDIV,
+    FLOORMOD,
+    TRUNCATEMOD,
+    DIVNONAN,
+    POW,
+    MAX,
+    MIN,
+    SQUARED_DIFF,
+    ADD_ALPHA,
+    SUB_ALPHA, // l +- alpha * r
+    EQ,
+    NE,
+    LT,
+    LE,
+    GT,
+    GE,
+    LOGICAL_AND,
+    LOGICAL_OR,
+    LOGICAL_XOR,
     PRELU, // l if positive, otherwise r * l
-    THRESHOLD_BW, LEAKY_RELU_BW, RELU6_BW, SIGMOID_BW, TANH_BW, SILU_BW, GELU_NONE_BW, GELU_TANH_BW, RSQRT_BW,
+    THRESHOLD_BW,
+    LEAKY_RELU_BW,
+    RELU6_BW,
+    SIGMOID_BW,
+    TANH_BW,
+    SILU_BW,
+    GELU_NONE_BW,
+    GELU_TANH_BW,
+    RSQRT_BW,
   };
   Status SetMode(Mode mode);
   Status SetAlpha(double alpha);
@@ -69,10 +157,13 @@ class MUDNN_EXPORT Binary {
 class MUDNN_EXPORT Ternary {
  public:
   enum class Mode : int {
-    SELECT, SELECTV2, // (condition, where true, where false)
+    SELECT,
+    SELECTV2, // (condition, where true, where false)
     CLAMP, // (x, low, high)
-    ADDCMUL, ADDCDIV, // a + b * c, a + b / c
-    ADDCMUL_ALPHA, ADDCDIV_ALPHA, // a + alpha * b * c, a + alpha * b / c
+    ADDCMUL,
+    ADDCDIV, // a + b * c, a + b / c
+    ADDCMUL_ALPHA,
+    ADDCDIV_ALPHA, // a + alpha * b * c, a + alpha * b / c
   };
   Status SetMode(Mode mode);
   Status SetAlpha(double alpha);
@@ -105,7 +196,21 @@ class MUDNN_EXPORT Fill {
 class MUDNN_EXPORT Reduce {
  public:
   enum class Mode : int {
-    ADD, MEAN, MAX, MIN, PROD, MUL, AND, OR, NORM, VARIANCE, STD, MUL_NO_ZEROS, L2LOSS, MAX_UNSTABLE, MIN_UNSTABLE,
+    ADD,
+    MEAN,
+    MAX,
+    MIN,
+    PROD,
+    MUL,
+    AND,
+    OR,
+    NORM,
+    VARIANCE,
+    STD,
+    MUL_NO_ZEROS,
+    L2LOSS,
+    MAX_UNSTABLE,
+    MIN_UNSTABLE,
   };
   Status SetMode(Mode mode);
   Status SetDim(std::initializer_list<int> dims);
@@ -221,8 +326,7 @@ class MUDNN_EXPORT Concat {
 class MUDNN_EXPORT Permute {
  public:
   Status ConfigDimStride(Tensor& out, Tensor& in, int count, const int64_t* permutation) const;
-  Status ConfigDimStrideForSlice(
-      Tensor& out, Tensor& in, const int64_t* starts, const int64_t* steps = nullptr) const;
+  Status ConfigDimStrideForSlice(Tensor& out, Tensor& in, const int64_t* starts, const int64_t* steps = nullptr) const;
   Status Run(Handle& handle, Tensor& out, const Tensor& in) const;
 };
 

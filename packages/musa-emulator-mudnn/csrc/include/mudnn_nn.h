@@ -53,7 +53,12 @@ class MUDNN_EXPORT Dropout {
 class MUDNN_EXPORT Pooling {
  public:
   enum class Mode : int {
-    MAXPOOL, AVGPOOL_COUNT_PAD, AVGPOOL_COUNT_WITHOUT_PAD, ADAPTIVE_AVGPOOL, ADAPTIVE_MAXPOOL, GLOBAL_AVGPOOL,
+    MAXPOOL,
+    AVGPOOL_COUNT_PAD,
+    AVGPOOL_COUNT_WITHOUT_PAD,
+    ADAPTIVE_AVGPOOL,
+    ADAPTIVE_MAXPOOL,
+    GLOBAL_AVGPOOL,
   };
   Status SetMode(Mode mode);
   Status SetNdInfo(
@@ -109,9 +114,9 @@ class MUDNN_EXPORT BatchNorm {
       const MemoryMaintainer& workspace) const;
   // In training, takes the mean and inverse deviation that RunComposite saved; otherwise the running mean and variance.
   Status RunBwd(
-      Handle& handle, Tensor& grad_in, Tensor& grad_mean, Tensor& grad_variance, Tensor& grad_weight,
-      Tensor& grad_bias, const Tensor& in, const Tensor& grad_out, const Tensor& mean, const Tensor& deviation,
-      const Tensor& weight, const MemoryMaintainer& workspace) const;
+      Handle& handle, Tensor& grad_in, Tensor& grad_mean, Tensor& grad_variance, Tensor& grad_weight, Tensor& grad_bias,
+      const Tensor& in, const Tensor& grad_out, const Tensor& mean, const Tensor& deviation, const Tensor& weight,
+      const MemoryMaintainer& workspace) const;
 
  private:
   friend struct Parameters;
@@ -130,9 +135,8 @@ class MUDNN_EXPORT LayerNorm {
       Handle& handle, Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in, const Tensor& weight,
       const Tensor& bias, const MemoryMaintainer& workspace) const;
   Status RunBwd(
-      Handle& handle, Tensor& grad_in, Tensor& grad_weight, Tensor& grad_bias, const Tensor& grad_out,
-      const Tensor& in, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
-      const MemoryMaintainer& workspace) const;
+      Handle& handle, Tensor& grad_in, Tensor& grad_weight, Tensor& grad_bias, const Tensor& grad_out, const Tensor& in,
+      const Tensor& mean, const Tensor& rstd, const Tensor& weight, const MemoryMaintainer& workspace) const;
 
  private:
   friend struct Parameters;
@@ -229,8 +233,7 @@ class MUDNN_EXPORT KLDivLoss {
   Status SetLogTarget(bool log_target);
   Status Run(
       Handle& handle, Tensor& out, const Tensor& in, const Tensor& target, const MemoryMaintainer& workspace) const;
-  Status RunBwd(
-      Handle& handle, Tensor& grad_in, const Tensor& grad_out, const Tensor& in, const Tensor& target) const;
+  Status RunBwd(Handle& handle, Tensor& grad_in, const Tensor& grad_out, const Tensor& in, const Tensor& target) const;
 
  private:
   friend struct Parameters;

@@ -225,8 +225,8 @@ class MUDNN_EXPORT ScaledDotProductAttention : public ImplBase {
       Handle& handle, Tensor& out, Tensor& weights, const Tensor& q, const Tensor& k, const Tensor& v,
       const Tensor& mask, Tensor& dropout_mask, const MemoryMaintainer& workspace) const;
   Status RunMathBwd(
-      Handle& handle, Tensor& dq, Tensor& dk, Tensor& dv, Tensor& grad_weights, const Tensor& grad_out,
-      const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& weights, const Tensor& dropout_mask,
+      Handle& handle, Tensor& dq, Tensor& dk, Tensor& dv, Tensor& grad_weights, const Tensor& grad_out, const Tensor& q,
+      const Tensor& k, const Tensor& v, const Tensor& weights, const Tensor& dropout_mask,
       const MemoryMaintainer& workspace) const;
   Status RunFlash(
       Handle& handle, Tensor& out, Tensor& lse, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,

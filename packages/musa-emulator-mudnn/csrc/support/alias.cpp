@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include "support/borrowed.h"
+#include "support/alias.h"
 
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StorageImpl.h>
@@ -52,9 +52,7 @@ class AliasScope::Stock {
     }
     return hash | 1; // 0 is the hash of an empty slot
   }
-  Set& set_of(uint64_t hash) {
-    return sets_[hash >> (64 - kBits)];
-  }
+  Set& set_of(uint64_t hash) { return sets_[hash >> (64 - kBits)]; }
   void lend(Slot& slot) {
     slot.lent = true;
     lent_.push_back(&slot);
@@ -243,9 +241,7 @@ c10::ScalarType scalar_type(Tensor::Type type) {
   return c10::ScalarType::Undefined;
 }
 
-at::Tensor alias(const Tensor& tensor) {
-  return make(tensor, {});
-}
+at::Tensor alias(const Tensor& tensor) { return make(tensor, {}); }
 
 at::Tensor& lent_alias(const Tensor& tensor) {
   TORCH_INTERNAL_ASSERT(current_stock != nullptr && current_stock->scopes != 0);
@@ -258,9 +254,7 @@ at::Tensor& lent_alias(const Tensor& tensor) {
       {TensorAccess::strides(tensor), ndim}, TensorAccess::address(tensor));
 }
 
-at::Tensor alias_channels_second(const Tensor& tensor) {
-  return make(tensor, order_of(TensorAccess::format(tensor)));
-}
+at::Tensor alias_channels_second(const Tensor& tensor) { return make(tensor, order_of(TensorAccess::format(tensor))); }
 
 at::Tensor alias_memory(void* address, c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   return make_of(type, sizes, strides, address);
@@ -275,9 +269,7 @@ AliasScope::Stock& AliasScope::stock() {
   return *current_stock;
 }
 
-AliasScope::AliasScope() : stock_(stock()), before_(stock_.lent()) {
-  ++stock_.scopes;
-}
+AliasScope::AliasScope() : stock_(stock()), before_(stock_.lent()) { ++stock_.scopes; }
 
 AliasScope::~AliasScope() {
   stock_.take_back(before_);

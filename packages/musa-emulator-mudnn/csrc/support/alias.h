@@ -44,4 +44,8 @@ class AliasScope {
 // integers of every size, but not every type of muDNN.
 Tensor as_bits(const Tensor& tensor);
 
+// Like alias(), for tasks that keep no reference to their tensors: saves a reference count, which is two atomic operations.
+// The thread's stock owns the tensor, which is valid until the end of the task.
+at::Tensor& lent_alias(const Tensor& tensor);
+
 } // namespace musa_emulator::dnn

@@ -35,7 +35,8 @@ Level log_level() {
     std::fprintf(
         stderr,
         "muDNN ERROR# MUDNN_LOG_LEVEL='%s' is invalid; expected INFO, WARNING, ERROR or FATAL, and ERROR is used.\n"
-        "Fix: correct it, or unset MUDNN_LOG_LEVEL\n", value);
+        "Fix: correct it, or unset MUDNN_LOG_LEVEL\n",
+        value);
     return Level::Error;
   }();
   return level;
@@ -99,13 +100,9 @@ Status status_of(musaError_t error) {
   }
 }
 
-bool logs_calls() {
-  return log_level() == Level::Info;
-}
+bool logs_calls() { return log_level() == Level::Info; }
 
-void Checks::log() const {
-  std::fprintf(stderr, "muDNN INFO %s(%s)\n", name_, describe(tensors_).c_str());
-}
+void Checks::log() const { std::fprintf(stderr, "muDNN INFO %s(%s)\n", name_, describe(tensors_).c_str()); }
 
 void Checks::refuse(Status status, const char* reason) {
   if (status_ != Status::SUCCESS) {

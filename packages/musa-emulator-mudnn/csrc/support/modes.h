@@ -10,10 +10,9 @@
 namespace musa_emulator::dnn {
 
 // All dispatch keys except the backends' kernels: the caller's modes, autograd, autocast, functionalization.
-inline const c10::DispatchKeySet above_backends =
-    c10::DispatchKeySet(c10::DispatchKeySet::FULL)
-        .remove(c10::DispatchKey::Dense)
-        .remove(c10::DispatchKey::BackendSelect);
+inline const c10::DispatchKeySet above_backends = c10::DispatchKeySet(c10::DispatchKeySet::FULL)
+                                                      .remove(c10::DispatchKey::Dense)
+                                                      .remove(c10::DispatchKey::BackendSelect);
 
 // Like torch's guard, but reads the thread's state once instead of three times.
 class NoGrad {

@@ -48,7 +48,9 @@ class Outputs {
  public:
   template <class... Arguments>
   explicit Outputs(Arguments&... arguments) : places_{Place(arguments)...} {}
-  void keep() const { std::for_each(places_.begin(), places_.end(), [](const Place& place) { place.keep(); }); }
+  void keep() const {
+    std::for_each(places_.begin(), places_.end(), [](const Place& place) { place.keep(); });
+  }
 
  private:
   const std::array<Place, Count> places_;

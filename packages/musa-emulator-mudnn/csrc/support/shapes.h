@@ -65,4 +65,12 @@ inline bool has_type(const Tensor& tensor, std::initializer_list<Tensor::Type> t
   return std::find(types.begin(), types.end(), TensorAccess::type(tensor)) != types.end();
 }
 
+inline bool same_type(const Tensor& a, const Tensor& b) { return TensorAccess::type(a) == TensorAccess::type(b); }
+
+inline bool present(const Tensor& tensor) { return TensorAccess::present(tensor); }
+
+inline bool floating(const Tensor& tensor) {
+  return has_type(tensor, {Tensor::Type::HALF, Tensor::Type::BFLOAT16, Tensor::Type::FLOAT, Tensor::Type::DOUBLE});
+}
+
 } // namespace musa_emulator::dnn

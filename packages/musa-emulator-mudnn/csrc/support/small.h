@@ -12,6 +12,8 @@
 
 namespace musa_emulator::dnn {
 
+using musa::dnn::Tensor;
+
 // Whether run_small() supports the call.
 bool is_small(musa::dnn::Unary::Mode mode, const Tensor& out, const Tensor& in);
 bool is_small(musa::dnn::Binary::Mode mode, const Tensor& out, const Tensor& left, const Tensor& right);
@@ -28,14 +30,14 @@ void find_small(bool largest, const Tensor& positions, const Tensor& in);
 // Copies slices of params, of shape (outer, size, bytes), by indices into the second dimension. is_small_pick() returns
 // whether the copy is small. pick_small() returns false, with some slices copied, if an index is out of range.
 bool is_small_pick(int64_t outer, int64_t picks, int64_t bytes);
-bool pick_small(const Tensor& out, const Tensor& indices, const Tensor& params, int64_t outer, int64_t size, int64_t bytes);
+bool pick_small(
+    const Tensor& out, const Tensor& indices, const Tensor& params, int64_t outer, int64_t size, int64_t bytes);
 
 // Copies a row to each row of a matrix. Returns false, without a copy, if the operands are not small.
 bool repeat_small(const Tensor& matrix, const Tensor& row);
 
 void run_small(musa::dnn::Unary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& in);
 void run_small(
-    musa::dnn::Binary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& left,
-    const Tensor& right);
+    musa::dnn::Binary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& left, const Tensor& right);
 
 } // namespace musa_emulator::dnn

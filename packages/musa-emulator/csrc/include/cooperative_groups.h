@@ -104,7 +104,9 @@ class grid_group {
     musa_simt::musa_simt_grid_barrier(&site);
   }
   static unsigned long long block_rank() {
-    return blockIdx.x + static_cast<unsigned long long>(gridDim.x) * (blockIdx.y + static_cast<unsigned long long>(gridDim.y) * blockIdx.z);
+    return blockIdx.x +
+        static_cast<unsigned long long>(gridDim.x) *
+        (blockIdx.y + static_cast<unsigned long long>(gridDim.y) * blockIdx.z);
   }
   static unsigned long long num_blocks() { return static_cast<unsigned long long>(gridDim.x) * gridDim.y * gridDim.z; }
   static unsigned long long thread_rank() { return block_rank() * details::block_size() + details::rank_in_block(); }
@@ -176,7 +178,8 @@ class thread_block_tile<count, void> : public coalesced_group {
 
  public:
   thread_block_tile()
-      : coalesced_group((count == 32 ? ~0u : (1u << count % 32) - 1) << (details::rank_in_block() % 32 / count * count)) {}
+      : coalesced_group(
+            (count == 32 ? ~0u : (1u << count % 32) - 1) << (details::rank_in_block() % 32 / count * count)) {}
   static constexpr unsigned size() { return count; }
   static constexpr unsigned num_threads() { return count; }
   static unsigned thread_rank() { return details::rank_in_block() % count; }
@@ -220,7 +223,8 @@ class thread_group {
     if (tile_ == 0) {
       __syncthreads(here);
     } else {
-      details::Lanes((tile_ == 32 ? ~0u : (1u << tile_) - 1) << (details::rank_in_block() % 32 / tile_ * tile_)).sync(here);
+      details::Lanes((tile_ == 32 ? ~0u : (1u << tile_) - 1) << (details::rank_in_block() % 32 / tile_ * tile_))
+          .sync(here);
     }
   }
 

@@ -151,7 +151,6 @@ typedef struct musaArray* musaArray_t;
 typedef const struct musaArray* musaArray_const_t;
 typedef struct musaMipmappedArray* musaMipmappedArray_t;
 typedef unsigned long long musaTextureObject_t;
-typedef unsigned long long musaSurfaceObject_t;
 
 // Special handles: the device's legacy default stream, and the calling thread's default stream.
 #define musaStreamLegacy ((musaStream_t)0x1)
@@ -195,9 +194,6 @@ typedef unsigned long long musaSurfaceObject_t;
 #define musaMemAttachGlobal 0x01
 #define musaMemAttachHost 0x02
 #define musaMemAttachSingle 0x04
-
-#define musaOccupancyDefault 0x00
-#define musaOccupancyDisableCachingOverride 0x01
 
 #define musaIpcMemLazyEnablePeerAccess 0x01
 #define MUSA_IPC_HANDLE_SIZE 64
@@ -303,33 +299,6 @@ enum musaMemPoolAttr {
   musaMemPoolAttrUsedMemHigh = 8
 };
 typedef enum musaMemPoolAttr musaMemPoolAttr;
-
-enum musaMemAllocationType { musaMemAllocationTypeInvalid = 0, musaMemAllocationTypePinned = 1 };
-enum musaMemAllocationHandleType { musaMemHandleTypeNone = 0, musaMemHandleTypePosixFileDescriptor = 1 };
-enum musaMemLocationType { musaMemLocationTypeInvalid = 0, musaMemLocationTypeDevice = 1 };
-struct musaMemLocation {
-  enum musaMemLocationType type;
-  int id;
-};
-struct musaMemPoolProps {
-  enum musaMemAllocationType allocType;
-  enum musaMemAllocationHandleType handleTypes;
-  struct musaMemLocation location;
-  void* win32SecurityAttributes;
-  size_t maxSize;  // bytes; 0: the device's memory size
-  unsigned char reserved[56];
-};
-
-// A device's access to the memory of a pool: 0 none, 1 read, 3 read and write.
-enum musaMemAccessFlags {
-  musaEmulatorAccessNone = 0,
-  musaEmulatorAccessRead = 1,
-  musaEmulatorAccessReadWrite = 3
-};
-struct musaMemAccessDesc {
-  struct musaMemLocation location;
-  enum musaMemAccessFlags flags;
-};
 
 static __inline__ struct musaExtent make_musaExtent(size_t width, size_t height, size_t depth) {
   struct musaExtent extent;
@@ -555,13 +524,6 @@ enum musaLimit {
   musaLimitPersistingL2CacheSize = 6
 };
 typedef enum musaLimit musaLimit;
-enum musaDeviceP2PAttr {
-  musaDevP2PAttrPerformanceRank = 1,
-  musaDevP2PAttrAccessSupported = 2,
-  musaDevP2PAttrNativeAtomicSupported = 3,
-  musaDevP2PAttrMusaArrayAccessSupported = 4
-};
-typedef enum musaDeviceP2PAttr musaDeviceP2PAttr;
 enum musaFuncCache {
   musaFuncCachePreferNone = 0,
   musaFuncCachePreferShared = 1,
@@ -662,8 +624,8 @@ typedef struct musaLaunchConfig_st musaLaunchConfig_t;
 
 // ---- streams --------------------------------------------------------------------------------------------------
 
-typedef void (MUSART_CB* musaHostFn_t)(void* userData);
-typedef void (MUSART_CB* musaStreamCallback_t)(musaStream_t stream, musaError_t status, void* userData);
+typedef void(MUSART_CB* musaHostFn_t)(void* userData);
+typedef void(MUSART_CB* musaStreamCallback_t)(musaStream_t stream, musaError_t status, void* userData);
 
 typedef musaLaunchAttributeValue musaStreamAttrValue;
 typedef enum musaLaunchAttributeID musaStreamAttrID;
@@ -712,14 +674,6 @@ enum musaGraphExecUpdateResult {
   musaGraphExecUpdateErrorNotSupported = 7
 };
 typedef enum musaGraphExecUpdateResult musaGraphExecUpdateResult;
-enum musaGraphInstantiateResult {
-  musaGraphInstantiateSuccess = 0,
-  musaGraphInstantiateError = 1,
-  musaGraphInstantiateInvalidStructure = 2,
-  musaGraphInstantiateNodeOperationNotSupported = 3,
-  musaGraphInstantiateMultipleDevicesNotSupported = 4
-};
-typedef enum musaGraphInstantiateResult musaGraphInstantiateResult;
 enum musaGraphInstantiateFlags {
   musaGraphInstantiateFlagAutoFreeOnLaunch = 1,
   musaGraphInstantiateFlagUpload = 2,
@@ -744,14 +698,6 @@ struct musaGraphExecUpdateResultInfo_st {
   musaGraphNode_t errorFromNode;
 };
 typedef struct musaGraphExecUpdateResultInfo_st musaGraphExecUpdateResultInfo;
-
-struct musaGraphInstantiateParams_st {
-  unsigned long long flags;
-  musaStream_t uploadStream;
-  musaGraphNode_t errNode_out;
-  enum musaGraphInstantiateResult result_out;
-};
-typedef struct musaGraphInstantiateParams_st musaGraphInstantiateParams;
 
 struct musaKernelNodeParams {
   void* func;

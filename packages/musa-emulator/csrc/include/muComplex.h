@@ -14,35 +14,31 @@ typedef double2 muDoubleComplex;
 typedef muFloatComplex muComplex;
 
 // For both precisions: `f` is the suffix of the float functions.
-#define MUSA_DEFINE_COMPLEX(Complex, Real, f, hypot_, make)                                                   \
-  static __inline__ __host__ __device__ Real muCreal##f(Complex z) { return z.x; }                            \
-  static __inline__ __host__ __device__ Real muCimag##f(Complex z) { return z.y; }                            \
-  static __inline__ __host__ __device__ Complex make(Real real, Real imaginary) {                             \
-    Complex z;                                                                                                \
-    z.x = real;                                                                                               \
-    z.y = imaginary;                                                                                          \
-    return z;                                                                                                 \
-  }                                                                                                           \
-  static __inline__ __host__ __device__ Complex muConj##f(Complex z) { return make(z.x, -z.y); }              \
-  static __inline__ __host__ __device__ Complex muCadd##f(Complex a, Complex b) {                             \
-    return make(a.x + b.x, a.y + b.y);                                                                        \
-  }                                                                                                           \
-  static __inline__ __host__ __device__ Complex muCsub##f(Complex a, Complex b) {                             \
-    return make(a.x - b.x, a.y - b.y);                                                                        \
-  }                                                                                                           \
-  static __inline__ __host__ __device__ Complex muCmul##f(Complex a, Complex b) {                             \
-    return make(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);                                                \
-  }                                                                                                           \
-  /* Scaled by the size of the divisor, so that its square does not overflow. */                              \
-  static __inline__ __host__ __device__ Complex muCdiv##f(Complex a, Complex b) {                             \
-    const Real scale = (b.x < 0 ? -b.x : b.x) + (b.y < 0 ? -b.y : b.y);                                       \
-    const Real ax = a.x / scale, ay = a.y / scale, bx = b.x / scale, by = b.y / scale;                        \
-    const Real square = bx * bx + by * by;                                                                    \
-    return make((ax * bx + ay * by) / square, (ay * bx - ax * by) / square);                                  \
-  }                                                                                                           \
-  static __inline__ __host__ __device__ Real muCabs##f(Complex z) { return hypot_(z.x, z.y); }                \
-  static __inline__ __host__ __device__ Complex muCfma##f(Complex a, Complex b, Complex c) {                  \
-    return muCadd##f(muCmul##f(a, b), c);                                                                     \
+#define MUSA_DEFINE_COMPLEX(Complex, Real, f, hypot_, make) \
+  static __inline__ __host__ __device__ Real muCreal##f(Complex z) { return z.x; } \
+  static __inline__ __host__ __device__ Real muCimag##f(Complex z) { return z.y; } \
+  static __inline__ __host__ __device__ Complex make(Real real, Real imaginary) { \
+    Complex z; \
+    z.x = real; \
+    z.y = imaginary; \
+    return z; \
+  } \
+  static __inline__ __host__ __device__ Complex muConj##f(Complex z) { return make(z.x, -z.y); } \
+  static __inline__ __host__ __device__ Complex muCadd##f(Complex a, Complex b) { return make(a.x + b.x, a.y + b.y); } \
+  static __inline__ __host__ __device__ Complex muCsub##f(Complex a, Complex b) { return make(a.x - b.x, a.y - b.y); } \
+  static __inline__ __host__ __device__ Complex muCmul##f(Complex a, Complex b) { \
+    return make(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); \
+  } \
+  /* Scaled by the size of the divisor, so that its square does not overflow. */ \
+  static __inline__ __host__ __device__ Complex muCdiv##f(Complex a, Complex b) { \
+    const Real scale = (b.x < 0 ? -b.x : b.x) + (b.y < 0 ? -b.y : b.y); \
+    const Real ax = a.x / scale, ay = a.y / scale, bx = b.x / scale, by = b.y / scale; \
+    const Real square = bx * bx + by * by; \
+    return make((ax * bx + ay * by) / square, (ay * bx - ax * by) / square); \
+  } \
+  static __inline__ __host__ __device__ Real muCabs##f(Complex z) { return hypot_(z.x, z.y); } \
+  static __inline__ __host__ __device__ Complex muCfma##f(Complex a, Complex b, Complex c) { \
+    return muCadd##f(muCmul##f(a, b), c); \
   }
 
 MUSA_DEFINE_COMPLEX(muFloatComplex, float, f, hypotf, make_muFloatComplex)

@@ -228,8 +228,8 @@ typedef void (*MUpti_BuffersCallbackCompleteFunc)(
     MUcontext context, uint32_t streamId, uint8_t* buffer, size_t size, size_t validSize);
 
 MUSA_EXTERN_C_BEGIN
-MUSA_PUBLIC MUptiResult muptiActivityRegisterCallbacks(
-    MUpti_BuffersCallbackRequestFunc request, MUpti_BuffersCallbackCompleteFunc complete);
+MUSA_PUBLIC MUptiResult
+muptiActivityRegisterCallbacks(MUpti_BuffersCallbackRequestFunc request, MUpti_BuffersCallbackCompleteFunc complete);
 /* Returns MUPTI_ERROR_INVALID_KIND for a kind that has no records. */
 MUSA_PUBLIC MUptiResult muptiActivityEnable(MUpti_ActivityKind kind);
 MUSA_PUBLIC MUptiResult muptiActivityDisable(MUpti_ActivityKind kind);

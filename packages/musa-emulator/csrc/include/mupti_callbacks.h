@@ -40,8 +40,7 @@ typedef struct MUpti_Subscriber_st* MUpti_SubscriberHandle;
 
 MUSA_EXTERN_C_BEGIN
 /* Only one subscriber at a time. A callback must not unsubscribe. */
-MUSA_PUBLIC MUptiResult
-muptiSubscribe(MUpti_SubscriberHandle* subscriber, MUpti_CallbackFunc callback, void* userdata);
+MUSA_PUBLIC MUptiResult muptiSubscribe(MUpti_SubscriberHandle* subscriber, MUpti_CallbackFunc callback, void* userdata);
 MUSA_PUBLIC MUptiResult muptiUnsubscribe(MUpti_SubscriberHandle subscriber);
 MUSA_PUBLIC MUptiResult muptiEnableCallback(
     uint32_t enable, MUpti_SubscriberHandle subscriber, MUpti_CallbackDomain domain, MUpti_CallbackId callback);

@@ -5,9 +5,10 @@
 // Functions with a 4 in the name consume four elements per call, the others as many as they return.
 #pragma once
 
+#include <murand_distributions.h>
+#include <murand_xorwow.h>
 #include <musa_runtime.h>
 
-#include <cmath>
 #include <cstdint>
 
 #ifndef __MUSACC__
@@ -52,32 +53,6 @@ __device__ inline void advance(uint4& counter, uint64_t by) {
   counter.y = static_cast<unsigned>(low >> 32);
 }
 
-constexpr float kUnit = 2.3283064365386963e-10f; // 2^-32
-constexpr double kUnit53 = 1.1102230246251565e-16; // 2^-53
-
-// In (0, 1].
-__device__ inline float uniform(unsigned bits) {
-  return bits * kUnit + kUnit / 2;
-}
-__device__ inline double uniform53(unsigned low, unsigned high) {
-  const uint64_t bits = uint64_t{low} ^ uint64_t{high} << (53 - 32);
-  return bits * kUnit53 + kUnit53 / 2;
-}
-
-// Converts two uniform numbers to two normal numbers.
-__device__ inline float2 box_muller(unsigned first, unsigned second) {
-  const float u = uniform(first);
-  const float v = second * (kUnit * 6.2831855f) + kUnit * 6.2831855f / 2;
-  const float length = sqrtf(-2.0f * logf(u));
-  return make_float2(length * sinf(v), length * cosf(v));
-}
-__device__ inline double2 box_muller53(uint4 bits) {
-  const double u = uniform53(bits.x, bits.y);
-  const double v = uniform53(bits.z, bits.w) * 2;
-  const double length = sqrt(-2.0 * log(u));
-  return make_double2(length * sinpi(v), length * cospi(v));
-}
-
 } // namespace musa_rand
 
 // Skips elements, or whole subsequences.
@@ -95,7 +70,8 @@ __device__ inline void skipahead_sequence(unsigned long long sequences, murandSt
 }
 
 __device__ inline void murand_init(
-    unsigned long long seed, unsigned long long subsequence, unsigned long long offset, murandStatePhilox4_32_10* state) {
+    unsigned long long seed, unsigned long long subsequence, unsigned long long offset,
+    murandStatePhilox4_32_10* state) {
   state->key = make_uint2(static_cast<unsigned>(seed), static_cast<unsigned>(seed >> 32));
   state->counter = make_uint4(0, 0, static_cast<unsigned>(subsequence), static_cast<unsigned>(subsequence >> 32));
   state->position = 0;
@@ -131,9 +107,7 @@ __device__ inline uint4 murand4(murandStatePhilox4_32_10* state) {
   }
 }
 
-__device__ inline float murand_uniform(murandStatePhilox4_32_10* state) {
-  return musa_rand::uniform(murand(state));
-}
+__device__ inline float murand_uniform(murandStatePhilox4_32_10* state) { return musa_rand::uniform(murand(state)); }
 __device__ inline float4 murand_uniform4(murandStatePhilox4_32_10* state) {
   const uint4 bits = murand4(state);
   return make_float4(
@@ -174,5 +148,3 @@ __device__ inline double2 murand_normal2_double(murandStatePhilox4_32_10* state)
 __device__ inline float murand_log_normal(murandStatePhilox4_32_10* state, float mean, float deviation) {
   return expf(mean + deviation * murand_normal(state));
 }
-
-#include "murand_xorwow.h"

@@ -5,7 +5,7 @@
 // Philox's do not.
 #pragma once
 
-#include <murand_kernel.h>
+#include <murand_distributions.h>
 
 struct murandStateXORWOW {
   unsigned x[5];
@@ -57,9 +57,7 @@ __device__ inline void murand_init(
   skipahead(offset, state);
 }
 
-__device__ inline float murand_uniform(murandStateXORWOW* state) {
-  return musa_rand::uniform(murand(state));
-}
+__device__ inline float murand_uniform(murandStateXORWOW* state) { return musa_rand::uniform(murand(state)); }
 __device__ inline double murand_uniform_double(murandStateXORWOW* state) {
   const unsigned low = murand(state);
   return musa_rand::uniform53(low, murand(state));

@@ -227,7 +227,10 @@ typedef enum MUfunc_cache_enum {
   MU_FUNC_CACHE_PREFER_EQUAL = 3
 } MUfunc_cache;
 
-typedef enum MUlaunchAttributeID_enum { MU_LAUNCH_ATTRIBUTE_IGNORE = 0, MU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2 } MUlaunchAttributeID;
+typedef enum MUlaunchAttributeID_enum {
+  MU_LAUNCH_ATTRIBUTE_IGNORE = 0,
+  MU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2
+} MUlaunchAttributeID;
 typedef union MUlaunchAttributeValue_union {
   char pad[64];
   int cooperative;
@@ -323,8 +326,6 @@ MUSA_PUBLIC MUresult muCtxPushCurrent(MUcontext context);
 MUSA_PUBLIC MUresult muCtxPopCurrent(MUcontext* context);
 MUSA_PUBLIC MUresult muCtxGetFlags(unsigned int* flags);
 MUSA_PUBLIC MUresult muCtxGetCacheConfig(MUfunc_cache* config);
-MUSA_PUBLIC MUresult muCtxSetCacheConfig(MUfunc_cache config);
-MUSA_PUBLIC MUresult muCtxGetApiVersion(MUcontext context, unsigned int* version);
 MUSA_PUBLIC MUresult muCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority);
 
 // A module is a file that `mcc -fatbin` wrote, or its bytes. Kernels are looked up by symbol name: the plain name if
@@ -339,22 +340,19 @@ MUSA_PUBLIC MUresult muModuleGetGlobal(MUdeviceptr* pointer, size_t* bytes, MUmo
 MUSA_PUBLIC MUresult muFuncGetAttribute(int* value, MUfunction_attribute attribute, MUfunction function);
 MUSA_PUBLIC MUresult muFuncSetAttribute(MUfunction function, MUfunction_attribute attribute, int value);
 MUSA_PUBLIC MUresult muFuncSetCacheConfig(MUfunction function, MUfunc_cache config);
-MUSA_PUBLIC MUresult muOccupancyMaxActiveBlocksPerMultiprocessor(
-    int* blocks, MUfunction function, int blockSize, size_t dynamicSharedBytes);
+MUSA_PUBLIC MUresult
+muOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, MUfunction function, int blockSize, size_t dynamicSharedBytes);
 // Arguments are an array of addresses, or a packed buffer in `extra`.
 MUSA_PUBLIC MUresult muLaunchKernel(
     MUfunction function, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
     unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, MUstream stream, void** kernelParams,
     void** extra);
-MUSA_PUBLIC MUresult muLaunchKernelEx(
-    const MUlaunchConfig* config, MUfunction function, void** kernelParams, void** extra);
-MUSA_PUBLIC MUresult muLaunchCooperativeKernel(
-    MUfunction function, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-    unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, MUstream stream, void** kernelParams);
+MUSA_PUBLIC MUresult
+muLaunchKernelEx(const MUlaunchConfig* config, MUfunction function, void** kernelParams, void** extra);
 
 MUSA_PUBLIC MUresult muMemAlloc(MUdeviceptr* pointer, size_t bytes);
-MUSA_PUBLIC MUresult muMemAllocPitch(
-    MUdeviceptr* pointer, size_t* pitch, size_t widthInBytes, size_t height, unsigned int elementSizeBytes);
+MUSA_PUBLIC MUresult
+muMemAllocPitch(MUdeviceptr* pointer, size_t* pitch, size_t widthInBytes, size_t height, unsigned int elementSizeBytes);
 MUSA_PUBLIC MUresult muMemFree(MUdeviceptr pointer);
 // For host and device memory; returns MUSA_ERROR_NOT_SUPPORTED for arrays.
 MUSA_PUBLIC MUresult muMemcpy2D(const MUSA_MEMCPY2D* copy);
@@ -379,8 +377,8 @@ MUSA_PUBLIC MUresult muPointerGetAttribute(void* data, MUpointer_attribute attri
 // without muMemSetAccess, faults.
 MUSA_PUBLIC MUresult muMemGetAllocationGranularity(
     size_t* granularity, const MUmemAllocationProp* prop, MUmemAllocationGranularity_flags option);
-MUSA_PUBLIC MUresult muMemAddressReserve(
-    MUdeviceptr* pointer, size_t size, size_t alignment, MUdeviceptr address, unsigned long long flags);
+MUSA_PUBLIC MUresult
+muMemAddressReserve(MUdeviceptr* pointer, size_t size, size_t alignment, MUdeviceptr address, unsigned long long flags);
 MUSA_PUBLIC MUresult muMemAddressFree(MUdeviceptr pointer, size_t size);
 MUSA_PUBLIC MUresult muMemCreate(
     MUmemGenericAllocationHandle* handle, size_t size, const MUmemAllocationProp* prop, unsigned long long flags);
@@ -392,8 +390,8 @@ MUSA_PUBLIC MUresult muMemSetAccess(MUdeviceptr pointer, size_t size, const MUme
 // A POSIX file descriptor: exporting writes it to `shareable` (int*), importing takes its value in `shareable`.
 MUSA_PUBLIC MUresult muMemExportToShareableHandle(
     void* shareable, MUmemGenericAllocationHandle handle, MUmemAllocationHandleType type, unsigned long long flags);
-MUSA_PUBLIC MUresult muMemImportFromShareableHandle(
-    MUmemGenericAllocationHandle* handle, void* shareable, MUmemAllocationHandleType type);
+MUSA_PUBLIC MUresult
+muMemImportFromShareableHandle(MUmemGenericAllocationHandle* handle, void* shareable, MUmemAllocationHandleType type);
 
 MUSA_PUBLIC MUresult muStreamCreate(MUstream* stream, unsigned int flags);
 MUSA_PUBLIC MUresult muStreamDestroy(MUstream stream);

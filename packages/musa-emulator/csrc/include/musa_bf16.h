@@ -17,9 +17,7 @@ struct BFloat16Format {
     }
     return static_cast<unsigned short>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
   }
-  static float to_float(unsigned short number) {
-    return float_of(static_cast<unsigned>(number) << 16);
-  }
+  static float to_float(unsigned short number) { return float_of(static_cast<unsigned>(number) << 16); }
 };
 
 } // namespace musa_simt_float16
@@ -31,7 +29,8 @@ struct __mt_bfloat162_raw {
   unsigned short x, y;
 };
 
-struct __attribute__((__may_alias__)) __mt_bfloat16 : musa_simt_float16::Number<__mt_bfloat16, musa_simt_float16::BFloat16Format> {
+struct __attribute__((__may_alias__)) __mt_bfloat16
+    : musa_simt_float16::Number<__mt_bfloat16, musa_simt_float16::BFloat16Format> {
   using Number::Number;
   __mt_bfloat16() = default;
   __host__ __device__ __mt_bfloat16(const __mt_bfloat16_raw& raw) { __x = raw.x; }
@@ -41,7 +40,8 @@ struct __attribute__((__may_alias__)) __mt_bfloat16 : musa_simt_float16::Number<
 struct __attribute__((__may_alias__)) __mt_bfloat162 : musa_simt_float16::Pair<__mt_bfloat162, __mt_bfloat16> {
   using Pair::Pair;
   __mt_bfloat162() = default;
-  __host__ __device__ __mt_bfloat162(const __mt_bfloat162_raw& raw) : Pair(__mt_bfloat16::from_bits(raw.x), __mt_bfloat16::from_bits(raw.y)) {}
+  __host__ __device__ __mt_bfloat162(const __mt_bfloat162_raw& raw)
+      : Pair(__mt_bfloat16::from_bits(raw.x), __mt_bfloat16::from_bits(raw.y)) {}
   __host__ __device__ operator __mt_bfloat162_raw() const { return {x.__x, y.__x}; }
 };
 

@@ -44,6 +44,13 @@ MUSA_PUBLIC size_t musaEmulatorLiveGraphs(void);
 // Operations submitted to any stream and not finished yet.
 MUSA_PUBLIC size_t musaEmulatorPendingOperations(void);
 
+// ---- capabilities ----------------------------------------------------------------------------------------------
+
+// The answer of this SDK to a question that the devices' properties do not answer: 1 yes, 0 no, -1 unknown question.
+// torch_musa asks any SDK that exports the function (docs/design/capabilities.md).
+// "computes_on_host": the devices compute on the host's processors.
+MUSA_PUBLIC int torch_musa_capability(const char* name);
+
 // ---- configuration --------------------------------------------------------------------------------------------
 
 // "inline", "async" or "lazy".

@@ -43,7 +43,8 @@ inline __host__ __device__ float to_float(unsigned bits) {
     const unsigned fraction = magnitude & ((1u << Format::kFraction) - 1);
     const unsigned significand = exponent == 0 ? fraction : fraction | 1u << Format::kFraction;
     value = std::ldexp(
-        static_cast<float>(significand), static_cast<int>(exponent == 0 ? 1 : exponent) - Format::kBias - Format::kFraction);
+        static_cast<float>(significand),
+        static_cast<int>(exponent == 0 ? 1 : exponent) - Format::kBias - Format::kFraction);
   }
   return (bits & 0x80u) != 0 ? -value : value;
 }
@@ -61,8 +62,7 @@ inline __host__ __device__ unsigned char from_float(float value, __mt_saturation
   exponent = exponent - 1 < least || magnitude == 0.0f ? least : exponent - 1;
   // In units of the last place, ties to even. A carry into the exponent gives the next representable number.
   const float steps = std::isinf(value) ? 0.0f : std::nearbyint(std::ldexp(magnitude, Format::kFraction - exponent));
-  const unsigned bits =
-      (static_cast<unsigned>(exponent - least) << Format::kFraction) + static_cast<unsigned>(steps);
+  const unsigned bits = (static_cast<unsigned>(exponent - least) << Format::kFraction) + static_cast<unsigned>(steps);
   if (std::isinf(value) || bits > Format::kLargest) {
     return static_cast<unsigned char>(sign | (saturation == __MT_SATFINITE ? Format::kLargest : Format::kTooLarge));
   }
@@ -137,18 +137,19 @@ struct __mt_fp8x4_e5m2 : musa_simt_float8::Vector<musa_simt_float8::E5M2, __mt_f
   __mt_fp8x4_e5m2() = default;
 };
 
-static inline __host__ __device__ __mt_fp8x2_storage_t __musa_cvt_float2_to_fp8x2(
-    float2 v, __mt_saturation_t saturation, __mt_fp8_interpretation_t kind) {
+static inline __host__ __device__ __mt_fp8x2_storage_t
+__musa_cvt_float2_to_fp8x2(float2 v, __mt_saturation_t saturation, __mt_fp8_interpretation_t kind) {
   const auto byte = [=](float value) -> unsigned {
     return kind == __MT_E4M3 ? musa_simt_float8::from_float<musa_simt_float8::E4M3>(value, saturation)
                              : musa_simt_float8::from_float<musa_simt_float8::E5M2>(value, saturation);
   };
   return static_cast<__mt_fp8x2_storage_t>(byte(v.x) | byte(v.y) << 8);
 }
-static inline __host__ __device__ __mt_fp8x4_storage_t __musa_cvt_float4_to_fp8x4(
-    float4 v, __mt_saturation_t saturation, __mt_fp8_interpretation_t kind) {
+static inline __host__ __device__ __mt_fp8x4_storage_t
+__musa_cvt_float4_to_fp8x4(float4 v, __mt_saturation_t saturation, __mt_fp8_interpretation_t kind) {
   const __mt_fp8x4_storage_t low = __musa_cvt_float2_to_fp8x2(make_float2(v.x, v.y), saturation, kind);
-  return low | static_cast<__mt_fp8x4_storage_t>(__musa_cvt_float2_to_fp8x2(make_float2(v.z, v.w), saturation, kind)) << 16;
+  return low |
+      static_cast<__mt_fp8x4_storage_t>(__musa_cvt_float2_to_fp8x2(make_float2(v.z, v.w), saturation, kind)) << 16;
 }
 
 #endif

@@ -34,8 +34,7 @@ static inline musaError_t musaHostGetDevicePointer(T** device, void* host, unsig
 }
 
 template <class T>
-static inline musaError_t musaMallocManaged(
-    T** pointer, size_t bytes, unsigned int flags = musaMemAttachGlobal) {
+static inline musaError_t musaMallocManaged(T** pointer, size_t bytes, unsigned int flags = musaMemAttachGlobal) {
   return ::musaMallocManaged(reinterpret_cast<void**>(pointer), bytes, flags);
 }
 
@@ -124,19 +123,17 @@ namespace musa_runtime_exports {
 extern "C" {
 musaError_t exported_musaMallocAsync(void** pointer, size_t bytes, musaStream_t stream) __asm__("musaMallocAsync");
 musaError_t exported_musaFreeAsync(void* pointer, musaStream_t stream) __asm__("musaFreeAsync");
-musaError_t exported_musaMallocFromPoolAsync(void** pointer, size_t bytes, musaMemPool_t pool, musaStream_t stream) __asm__("musaMallocFromPoolAsync");
-musaError_t exported_musaDeviceGetDefaultMemPool(musaMemPool_t* pool, int device) __asm__("musaDeviceGetDefaultMemPool");
-musaError_t exported_musaDeviceGetMemPool(musaMemPool_t* pool, int device) __asm__("musaDeviceGetMemPool");
-musaError_t exported_musaDeviceSetMemPool(int device, musaMemPool_t pool) __asm__("musaDeviceSetMemPool");
-musaError_t exported_musaMemPoolCreate(musaMemPool_t* pool, const musaMemPoolProps* properties) __asm__("musaMemPoolCreate");
-musaError_t exported_musaMemPoolDestroy(musaMemPool_t pool) __asm__("musaMemPoolDestroy");
-musaError_t exported_musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) __asm__("musaMemPoolSetAttribute");
-musaError_t exported_musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) __asm__("musaMemPoolGetAttribute");
-musaError_t exported_musaMemPoolSetAccess(musaMemPool_t pool, const musaMemAccessDesc* access, size_t count) __asm__("musaMemPoolSetAccess");
-musaError_t exported_musaMemPoolGetAccess(musaMemAccessFlags* flags, musaMemPool_t pool, musaMemLocation* location) __asm__("musaMemPoolGetAccess");
+musaError_t exported_musaDeviceGetDefaultMemPool(musaMemPool_t* pool, int device) __asm__(
+    "musaDeviceGetDefaultMemPool");
+musaError_t exported_musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) __asm__(
+    "musaMemPoolSetAttribute");
+musaError_t exported_musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) __asm__(
+    "musaMemPoolGetAttribute");
 musaError_t exported_musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes) __asm__("musaMemPoolTrimTo");
-musaError_t exported_musaStreamGetCaptureInfo(musaStream_t stream, musaStreamCaptureStatus* status, unsigned long long* id) __asm__("musaStreamGetCaptureInfo");
-musaError_t exported_musaThreadExchangeStreamCaptureMode(musaStreamCaptureMode* mode) __asm__("musaThreadExchangeStreamCaptureMode");
+musaError_t exported_musaStreamGetCaptureInfo(
+    musaStream_t stream, musaStreamCaptureStatus* status, unsigned long long* id) __asm__("musaStreamGetCaptureInfo");
+musaError_t exported_musaThreadExchangeStreamCaptureMode(musaStreamCaptureMode* mode) __asm__(
+    "musaThreadExchangeStreamCaptureMode");
 }
 } // namespace musa_runtime_exports
 
@@ -149,29 +146,8 @@ static inline musaError_t musaFreeAsync(void* pointer, musaStream_t stream) {
   return musa_runtime_exports::exported_musaFreeAsync(pointer, stream);
 }
 template <class = void>
-static inline musaError_t musaMallocFromPoolAsync(
-    void** pointer, size_t bytes, musaMemPool_t pool, musaStream_t stream) {
-  return musa_runtime_exports::exported_musaMallocFromPoolAsync(pointer, bytes, pool, stream);
-}
-template <class = void>
 static inline musaError_t musaDeviceGetDefaultMemPool(musaMemPool_t* pool, int device) {
   return musa_runtime_exports::exported_musaDeviceGetDefaultMemPool(pool, device);
-}
-template <class = void>
-static inline musaError_t musaDeviceGetMemPool(musaMemPool_t* pool, int device) {
-  return musa_runtime_exports::exported_musaDeviceGetMemPool(pool, device);
-}
-template <class = void>
-static inline musaError_t musaDeviceSetMemPool(int device, musaMemPool_t pool) {
-  return musa_runtime_exports::exported_musaDeviceSetMemPool(device, pool);
-}
-template <class = void>
-static inline musaError_t musaMemPoolCreate(musaMemPool_t* pool, const musaMemPoolProps* properties) {
-  return musa_runtime_exports::exported_musaMemPoolCreate(pool, properties);
-}
-template <class = void>
-static inline musaError_t musaMemPoolDestroy(musaMemPool_t pool) {
-  return musa_runtime_exports::exported_musaMemPoolDestroy(pool);
 }
 template <class = void>
 static inline musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) {
@@ -180,14 +156,6 @@ static inline musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoo
 template <class = void>
 static inline musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) {
   return musa_runtime_exports::exported_musaMemPoolGetAttribute(pool, attribute, value);
-}
-template <class = void>
-static inline musaError_t musaMemPoolSetAccess(musaMemPool_t pool, const musaMemAccessDesc* access, size_t count) {
-  return musa_runtime_exports::exported_musaMemPoolSetAccess(pool, access, count);
-}
-template <class = void>
-static inline musaError_t musaMemPoolGetAccess(musaMemAccessFlags* flags, musaMemPool_t pool, musaMemLocation* location) {
-  return musa_runtime_exports::exported_musaMemPoolGetAccess(flags, pool, location);
 }
 template <class = void>
 static inline musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes) {
@@ -205,10 +173,6 @@ static inline musaError_t musaThreadExchangeStreamCaptureMode(musaStreamCaptureM
 template <class T>
 static inline musaError_t musaMallocAsync(T** pointer, size_t bytes, musaStream_t stream) {
   return musa_runtime_exports::exported_musaMallocAsync(reinterpret_cast<void**>(pointer), bytes, stream);
-}
-template <class T>
-static inline musaError_t musaMallocFromPoolAsync(T** pointer, size_t bytes, musaMemPool_t pool, musaStream_t stream) {
-  return musa_runtime_exports::exported_musaMallocFromPoolAsync(reinterpret_cast<void**>(pointer), bytes, pool, stream);
 }
 
 // Takes the variable itself or its address, as in `musaMemcpyToSymbol(table, ...)`, where `table` is declared
@@ -246,32 +210,28 @@ template <class T>
 static inline musaError_t musaGetSymbolAddress(void** address, const T& symbol) {
   return ::musaGetSymbolAddress(address, musa_symbol_of(symbol));
 }
-template <class T>
-static inline musaError_t musaGetSymbolSize(size_t* bytes, const T& symbol) {
-  return ::musaGetSymbolSize(bytes, musa_symbol_of(symbol));
-}
 
 // The channel descriptor of an element type, e.g. musaCreateChannelDesc<float4>().
 template <class T>
 inline musaChannelFormatDesc musaCreateChannelDesc();
-#define MUSA_DEFINE_CHANNEL_DESC(name, element, kind)                                                                  \
-  template <>                                                                                                          \
-  inline musaChannelFormatDesc musaCreateChannelDesc<element>() {                                                      \
-    return ::musaCreateChannelDesc(8 * static_cast<int>(sizeof(element)), 0, 0, 0, kind);                              \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  inline musaChannelFormatDesc musaCreateChannelDesc<name##1>() {                                                      \
-    return ::musaCreateChannelDesc(8 * static_cast<int>(sizeof(element)), 0, 0, 0, kind);                              \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  inline musaChannelFormatDesc musaCreateChannelDesc<name##2>() {                                                      \
-    const int bits = 8 * static_cast<int>(sizeof(element));                                                            \
-    return ::musaCreateChannelDesc(bits, bits, 0, 0, kind);                                                            \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  inline musaChannelFormatDesc musaCreateChannelDesc<name##4>() {                                                      \
-    const int bits = 8 * static_cast<int>(sizeof(element));                                                            \
-    return ::musaCreateChannelDesc(bits, bits, bits, bits, kind);                                                      \
+#define MUSA_DEFINE_CHANNEL_DESC(name, element, kind) \
+  template <> \
+  inline musaChannelFormatDesc musaCreateChannelDesc<element>() { \
+    return ::musaCreateChannelDesc(8 * static_cast<int>(sizeof(element)), 0, 0, 0, kind); \
+  } \
+  template <> \
+  inline musaChannelFormatDesc musaCreateChannelDesc<name##1>() { \
+    return ::musaCreateChannelDesc(8 * static_cast<int>(sizeof(element)), 0, 0, 0, kind); \
+  } \
+  template <> \
+  inline musaChannelFormatDesc musaCreateChannelDesc<name##2>() { \
+    const int bits = 8 * static_cast<int>(sizeof(element)); \
+    return ::musaCreateChannelDesc(bits, bits, 0, 0, kind); \
+  } \
+  template <> \
+  inline musaChannelFormatDesc musaCreateChannelDesc<name##4>() { \
+    const int bits = 8 * static_cast<int>(sizeof(element)); \
+    return ::musaCreateChannelDesc(bits, bits, bits, bits, kind); \
   }
 MUSA_DEFINE_CHANNEL_DESC(char, signed char, musaChannelFormatKindSigned)
 MUSA_DEFINE_CHANNEL_DESC(uchar, unsigned char, musaChannelFormatKindUnsigned)
@@ -297,8 +257,7 @@ static inline musaError_t musaGraphExecUpdate(
 }
 
 // SDK 5.x passes only flags; SDK 4.x has the C form with five arguments. Programs use both.
-static inline musaError_t musaGraphInstantiate(
-    musaGraphExec_t* exec, musaGraph_t graph, unsigned long long flags = 0) {
+static inline musaError_t musaGraphInstantiate(musaGraphExec_t* exec, musaGraph_t graph, unsigned long long flags = 0) {
   return ::musaGraphInstantiateWithFlags(exec, graph, flags);
 }
 

@@ -27,19 +27,12 @@ MUSA_PUBLIC musaError_t musaGetDeviceCount(int* count);
 MUSA_PUBLIC musaError_t musaGetDevice(int* device);
 MUSA_PUBLIC musaError_t musaSetDevice(int device);
 MUSA_PUBLIC musaError_t musaSetDeviceFlags(unsigned int flags);
-MUSA_PUBLIC musaError_t musaGetDeviceFlags(unsigned int* flags);
-MUSA_PUBLIC musaError_t musaInitDevice(int device, unsigned int deviceFlags, unsigned int flags);
-MUSA_PUBLIC musaError_t musaChooseDevice(int* device, const struct musaDeviceProp* properties);
 MUSA_PUBLIC musaError_t musaGetDeviceProperties(struct musaDeviceProp* properties, int device);
 MUSA_PUBLIC musaError_t musaDeviceGetAttribute(int* value, enum musaDeviceAttr attribute, int device);
 MUSA_PUBLIC musaError_t musaDeviceSynchronize(void);
 MUSA_PUBLIC musaError_t musaDeviceReset(void);
 MUSA_PUBLIC musaError_t musaDeviceSetLimit(enum musaLimit limit, size_t value);
-MUSA_PUBLIC musaError_t musaDeviceGetLimit(size_t* value, enum musaLimit limit);
-MUSA_PUBLIC musaError_t musaDeviceSetCacheConfig(enum musaFuncCache config);
-MUSA_PUBLIC musaError_t musaDeviceGetCacheConfig(enum musaFuncCache* config);
 MUSA_PUBLIC musaError_t musaDeviceSetSharedMemConfig(enum musaSharedMemConfig config);
-MUSA_PUBLIC musaError_t musaDeviceGetSharedMemConfig(enum musaSharedMemConfig* config);
 MUSA_PUBLIC musaError_t musaCtxResetPersistingL2Cache(void);
 // Writes "domain:bus:device.function" to `busId`, at most `length` characters including the terminator.
 MUSA_PUBLIC musaError_t musaDeviceGetPCIBusId(char* busId, int length, int device);
@@ -49,8 +42,6 @@ MUSA_PUBLIC musaError_t musaDeviceGetStreamPriorityRange(int* least, int* greate
 MUSA_PUBLIC musaError_t musaDeviceCanAccessPeer(int* canAccess, int device, int peer);
 MUSA_PUBLIC musaError_t musaDeviceEnablePeerAccess(int peer, unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaDeviceDisablePeerAccess(int peer);
-MUSA_PUBLIC musaError_t musaDeviceGetP2PAttribute(
-    int* value, enum musaDeviceP2PAttr attribute, int source, int destination);
 MUSA_PUBLIC musaError_t musaDriverGetVersion(int* version);
 MUSA_PUBLIC musaError_t musaRuntimeGetVersion(int* version);
 
@@ -75,17 +66,14 @@ MUSA_PUBLIC musaError_t musaStreamQuery(musaStream_t stream);
 MUSA_PUBLIC musaError_t musaStreamGetPriority(musaStream_t stream, int* priority);
 MUSA_PUBLIC musaError_t musaStreamGetFlags(musaStream_t stream, unsigned int* flags);
 MUSA_PUBLIC musaError_t musaStreamGetId(musaStream_t stream, unsigned long long* id);
-MUSA_PUBLIC musaError_t musaStreamGetDevice(musaStream_t stream, int* device);
-MUSA_PUBLIC musaError_t musaStreamWaitEvent(
-    musaStream_t stream, musaEvent_t event, unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
-MUSA_PUBLIC musaError_t musaStreamAddCallback(
-    musaStream_t stream, musaStreamCallback_t callback, void* userData, unsigned int flags);
+MUSA_PUBLIC musaError_t
+musaStreamWaitEvent(musaStream_t stream, musaEvent_t event, unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t
+musaStreamAddCallback(musaStream_t stream, musaStreamCallback_t callback, void* userData, unsigned int flags);
 // `fn` runs on the host in stream order. It must not call the runtime; such calls return musaErrorNotPermitted.
 MUSA_PUBLIC musaError_t musaLaunchHostFunc(musaStream_t stream, musaHostFn_t fn, void* userData);
-MUSA_PUBLIC musaError_t musaStreamSetAttribute(
-    musaStream_t stream, musaStreamAttrID attribute, const musaStreamAttrValue* value);
-MUSA_PUBLIC musaError_t musaStreamGetAttribute(
-    musaStream_t stream, musaStreamAttrID attribute, musaStreamAttrValue* value);
+MUSA_PUBLIC musaError_t
+musaStreamSetAttribute(musaStream_t stream, musaStreamAttrID attribute, const musaStreamAttrValue* value);
 MUSA_PUBLIC musaError_t musaStreamAttachMemAsync(
     musaStream_t stream, void* pointer, size_t length MUSA_DEFAULT_ARGUMENT(0),
     unsigned int flags MUSA_DEFAULT_ARGUMENT(musaMemAttachSingle));
@@ -117,127 +105,81 @@ MUSA_PUBLIC musaError_t musaFreeHost(void* pointer);
 MUSA_PUBLIC musaError_t musaHostRegister(void* pointer, size_t bytes, unsigned int flags);
 MUSA_PUBLIC musaError_t musaHostUnregister(void* pointer);
 MUSA_PUBLIC musaError_t musaHostGetDevicePointer(void** device, void* host, unsigned int flags);
-MUSA_PUBLIC musaError_t musaHostGetFlags(unsigned int* flags, void* host);
-MUSA_PUBLIC musaError_t musaMallocManaged(
-    void** pointer, size_t bytes, unsigned int flags MUSA_DEFAULT_ARGUMENT(musaMemAttachGlobal));
-MUSA_PUBLIC musaError_t musaMemAdvise(
-    const void* pointer, size_t bytes, enum musaMemoryAdvise advice, int device);
-MUSA_PUBLIC musaError_t musaMemPrefetchAsync(
-    const void* pointer, size_t bytes, int device, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t
+musaMallocManaged(void** pointer, size_t bytes, unsigned int flags MUSA_DEFAULT_ARGUMENT(musaMemAttachGlobal));
+MUSA_PUBLIC musaError_t musaMemAdvise(const void* pointer, size_t bytes, enum musaMemoryAdvise advice, int device);
+MUSA_PUBLIC musaError_t
+musaMemPrefetchAsync(const void* pointer, size_t bytes, int device, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaMemGetInfo(size_t* free, size_t* total);
 MUSA_PUBLIC musaError_t musaPointerGetAttributes(struct musaPointerAttributes* attributes, const void* pointer);
 
 MUSA_PUBLIC struct musaChannelFormatDesc musaCreateChannelDesc(
     int x, int y, int z, int w, enum musaChannelFormatKind f);
-MUSA_PUBLIC musaError_t musaGetChannelDesc(struct musaChannelFormatDesc* desc, musaArray_const_t array);
-// Memory for textures and surfaces. Extents are in elements. Flags: layered 1, surface 2, cubemap 4.
+// Memory for textures, with extents in elements. Returns musaErrorNotSupported for layers, surfaces and cubes.
 MUSA_PUBLIC musaError_t musaMallocArray(
     musaArray_t* array, const struct musaChannelFormatDesc* desc, size_t width, size_t height MUSA_DEFAULT_ARGUMENT(0),
     unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
-MUSA_PUBLIC musaError_t musaMalloc3DArray(
-    musaArray_t* array, const struct musaChannelFormatDesc* desc, struct musaExtent extent,
-    unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaFreeArray(musaArray_t array);
-MUSA_PUBLIC musaError_t musaArrayGetInfo(
-    struct musaChannelFormatDesc* desc, struct musaExtent* extent, unsigned int* flags, musaArray_t array);
 // Offsets within a row and widths are in bytes.
-MUSA_PUBLIC musaError_t musaMemcpyToArray(
-    musaArray_t dst, size_t x, size_t y, const void* src, size_t bytes, enum musaMemcpyKind kind);
-MUSA_PUBLIC musaError_t musaMemcpyFromArray(
-    void* dst, musaArray_const_t src, size_t x, size_t y, size_t bytes, enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t
+musaMemcpyToArray(musaArray_t dst, size_t x, size_t y, const void* src, size_t bytes, enum musaMemcpyKind kind);
 MUSA_PUBLIC musaError_t musaMemcpy2DToArray(
     musaArray_t dst, size_t x, size_t y, const void* src, size_t pitch, size_t width, size_t height,
     enum musaMemcpyKind kind);
-MUSA_PUBLIC musaError_t musaMemcpy2DToArrayAsync(
-    musaArray_t dst, size_t x, size_t y, const void* src, size_t pitch, size_t width, size_t height,
-    enum musaMemcpyKind kind, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
-MUSA_PUBLIC musaError_t musaMemcpy2DFromArray(
-    void* dst, size_t pitch, musaArray_const_t src, size_t x, size_t y, size_t width, size_t height,
-    enum musaMemcpyKind kind);
-MUSA_PUBLIC musaError_t musaMemcpy2DFromArrayAsync(
-    void* dst, size_t pitch, musaArray_const_t src, size_t x, size_t y, size_t width, size_t height,
-    enum musaMemcpyKind kind, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
-MUSA_PUBLIC musaError_t musaMemcpy2DArrayToArray(
-    musaArray_t dst, size_t dst_x, size_t dst_y, musaArray_const_t src, size_t src_x, size_t src_y, size_t width,
-    size_t height, enum musaMemcpyKind kind MUSA_DEFAULT_ARGUMENT(musaMemcpyDeviceToDevice));
 // For linear memory, pitched memory or an array; returns musaErrorNotSupported for mipmapped arrays.
 MUSA_PUBLIC musaError_t musaCreateTextureObject(
     musaTextureObject_t* object, const struct musaResourceDesc* resource, const struct musaTextureDesc* texture,
     const struct musaResourceViewDesc* view);
 MUSA_PUBLIC musaError_t musaDestroyTextureObject(musaTextureObject_t object);
-MUSA_PUBLIC musaError_t musaGetTextureObjectResourceDesc(
-    struct musaResourceDesc* resource, musaTextureObject_t object);
-MUSA_PUBLIC musaError_t musaGetTextureObjectTextureDesc(
-    struct musaTextureDesc* texture, musaTextureObject_t object);
-// For an array that was allocated with the surface flag.
-MUSA_PUBLIC musaError_t musaCreateSurfaceObject(
-    musaSurfaceObject_t* object, const struct musaResourceDesc* resource);
-MUSA_PUBLIC musaError_t musaDestroySurfaceObject(musaSurfaceObject_t object);
 
 // Variables declared __device__ or __constant__. In C++ the templates in musa_runtime.h take the variable itself.
 // These functions take its address, after a template was called for the variable.
-MUSA_PUBLIC musaError_t musaMemcpyToSymbol(
-    const void* symbol, const void* src, size_t bytes, size_t offset, enum musaMemcpyKind kind);
-MUSA_PUBLIC musaError_t musaMemcpyFromSymbol(
-    void* dst, const void* symbol, size_t bytes, size_t offset, enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t
+musaMemcpyToSymbol(const void* symbol, const void* src, size_t bytes, size_t offset, enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t
+musaMemcpyFromSymbol(void* dst, const void* symbol, size_t bytes, size_t offset, enum musaMemcpyKind kind);
 MUSA_PUBLIC musaError_t musaMemcpyToSymbolAsync(
     const void* symbol, const void* src, size_t bytes, size_t offset, enum musaMemcpyKind kind, musaStream_t stream);
 MUSA_PUBLIC musaError_t musaMemcpyFromSymbolAsync(
     void* dst, const void* symbol, size_t bytes, size_t offset, enum musaMemcpyKind kind, musaStream_t stream);
 MUSA_PUBLIC musaError_t musaGetSymbolAddress(void** address, const void* symbol);
-MUSA_PUBLIC musaError_t musaGetSymbolSize(size_t* bytes, const void* symbol);
 
 #ifndef __cplusplus
 // Allocates immediately. The memory becomes free for others when the stream reaches musaFreeAsync.
 MUSA_PUBLIC musaError_t musaMallocAsync(void** pointer, size_t bytes, musaStream_t stream);
 MUSA_PUBLIC musaError_t musaFreeAsync(void* pointer, musaStream_t stream);
-MUSA_PUBLIC musaError_t musaMallocFromPoolAsync(void** pointer, size_t bytes, musaMemPool_t pool, musaStream_t stream);
 MUSA_PUBLIC musaError_t musaDeviceGetDefaultMemPool(musaMemPool_t* pool, int device);
-MUSA_PUBLIC musaError_t musaDeviceGetMemPool(musaMemPool_t* pool, int device);
-MUSA_PUBLIC musaError_t musaDeviceSetMemPool(int device, musaMemPool_t pool);
-MUSA_PUBLIC musaError_t musaMemPoolCreate(musaMemPool_t* pool, const struct musaMemPoolProps* properties);
-MUSA_PUBLIC musaError_t musaMemPoolDestroy(musaMemPool_t pool);
 MUSA_PUBLIC musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, enum musaMemPoolAttr attribute, void* value);
 MUSA_PUBLIC musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, enum musaMemPoolAttr attribute, void* value);
-MUSA_PUBLIC musaError_t musaMemPoolSetAccess(
-    musaMemPool_t pool, const struct musaMemAccessDesc* access, size_t count);
-MUSA_PUBLIC musaError_t musaMemPoolGetAccess(
-    enum musaMemAccessFlags* flags, musaMemPool_t pool, struct musaMemLocation* location);
 MUSA_PUBLIC musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes);
-MUSA_PUBLIC musaError_t musaStreamGetCaptureInfo(
-    musaStream_t stream, enum musaStreamCaptureStatus* status, unsigned long long* id);
+MUSA_PUBLIC musaError_t
+musaStreamGetCaptureInfo(musaStream_t stream, enum musaStreamCaptureStatus* status, unsigned long long* id);
 MUSA_PUBLIC musaError_t musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode* mode);
 #endif
 
 MUSA_PUBLIC musaError_t musaMemcpy(void* dst, const void* src, size_t bytes, enum musaMemcpyKind kind);
 MUSA_PUBLIC musaError_t musaMemcpyAsync(
-    void* dst, const void* src, size_t bytes, enum musaMemcpyKind kind,
-    musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+    void* dst, const void* src, size_t bytes, enum musaMemcpyKind kind, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDevice, size_t bytes);
 MUSA_PUBLIC musaError_t musaMemcpyPeerAsync(
     void* dst, int dstDevice, const void* src, int srcDevice, size_t bytes,
     musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
 // Pitches and widths are in bytes.
 MUSA_PUBLIC musaError_t musaMemcpy2D(
-    void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
-    enum musaMemcpyKind kind);
+    void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height, enum musaMemcpyKind kind);
 MUSA_PUBLIC musaError_t musaMemcpy2DAsync(
-    void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
-    enum musaMemcpyKind kind, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+    void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height, enum musaMemcpyKind kind,
+    musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaMemcpy3D(const struct musaMemcpy3DParms* parameters);
-MUSA_PUBLIC musaError_t musaMemcpy3DAsync(
-    const struct musaMemcpy3DParms* parameters, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t
+musaMemcpy3DAsync(const struct musaMemcpy3DParms* parameters, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaMemset(void* pointer, int value, size_t bytes);
-MUSA_PUBLIC musaError_t musaMemsetAsync(
-    void* pointer, int value, size_t bytes, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t
+musaMemsetAsync(void* pointer, int value, size_t bytes, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaMemset2D(void* pointer, size_t pitch, int value, size_t width, size_t height);
 MUSA_PUBLIC musaError_t musaMemset2DAsync(
-    void* pointer, size_t pitch, int value, size_t width, size_t height,
-    musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+    void* pointer, size_t pitch, int value, size_t width, size_t height, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaMemset3D(struct musaPitchedPtr pitched, int value, struct musaExtent extent);
-MUSA_PUBLIC musaError_t musaMemset3DAsync(
-    struct musaPitchedPtr pitched, int value, struct musaExtent extent,
-    musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
 
 // ---- inter-process sharing ------------------------------------------------------------------------------------
 
@@ -253,8 +195,7 @@ MUSA_PUBLIC musaError_t musaIpcOpenEventHandle(musaEvent_t* event, musaIpcEventH
 
 MUSA_PUBLIC musaError_t musaLaunchKernel(
     const void* function, dim3 grid, dim3 block, void** arguments, size_t sharedBytes, musaStream_t stream);
-MUSA_PUBLIC musaError_t musaLaunchKernelExC(
-    const musaLaunchConfig_t* config, const void* function, void** arguments);
+MUSA_PUBLIC musaError_t musaLaunchKernelExC(const musaLaunchConfig_t* config, const void* function, void** arguments);
 MUSA_PUBLIC musaError_t musaLaunchCooperativeKernel(
     const void* function, dim3 grid, dim3 block, void** arguments, size_t sharedBytes, musaStream_t stream);
 MUSA_PUBLIC musaError_t musaFuncGetAttributes(struct musaFuncAttributes* attributes, const void* function);
@@ -264,8 +205,6 @@ MUSA_PUBLIC musaError_t musaFuncSetSharedMemConfig(const void* function, enum mu
 MUSA_PUBLIC musaError_t musaGetFuncBySymbol(musaFunction_t* function, const void* symbol);
 MUSA_PUBLIC musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessor(
     int* blocks, const void* function, int blockSize, size_t dynamicSharedBytes);
-MUSA_PUBLIC musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-    int* blocks, const void* function, int blockSize, size_t dynamicSharedBytes, unsigned int flags);
 
 // ---- stream capture -------------------------------------------------------------------------------------------
 
@@ -282,8 +221,6 @@ MUSA_PUBLIC musaError_t musaStreamGetCaptureInfo_v2(
 MUSA_PUBLIC musaError_t musaGraphCreate(musaGraph_t* graph, unsigned int flags);
 MUSA_PUBLIC musaError_t musaGraphDestroy(musaGraph_t graph);
 MUSA_PUBLIC musaError_t musaGraphClone(musaGraph_t* clone, musaGraph_t original);
-MUSA_PUBLIC musaError_t musaGraphNodeFindInClone(
-    musaGraphNode_t* node, musaGraphNode_t original, musaGraph_t clone);
 MUSA_PUBLIC musaError_t musaGraphAddKernelNode(
     musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
     const struct musaKernelNodeParams* parameters);
@@ -291,8 +228,8 @@ MUSA_PUBLIC musaError_t musaGraphAddMemcpyNode(
     musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
     const struct musaMemcpy3DParms* parameters);
 MUSA_PUBLIC musaError_t musaGraphAddMemcpyNode1D(
-    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
-    void* dst, const void* src, size_t bytes, enum musaMemcpyKind kind);
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count, void* dst,
+    const void* src, size_t bytes, enum musaMemcpyKind kind);
 MUSA_PUBLIC musaError_t musaGraphAddMemsetNode(
     musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
     const struct musaMemsetParams* parameters);
@@ -300,82 +237,31 @@ MUSA_PUBLIC musaError_t musaGraphAddHostNode(
     musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
     const struct musaHostNodeParams* parameters);
 MUSA_PUBLIC musaError_t musaGraphAddEventRecordNode(
-    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
-    musaEvent_t event);
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count, musaEvent_t event);
 MUSA_PUBLIC musaError_t musaGraphAddEventWaitNode(
-    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
-    musaEvent_t event);
-MUSA_PUBLIC musaError_t musaGraphAddEmptyNode(
-    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count);
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count, musaEvent_t event);
 MUSA_PUBLIC musaError_t musaGraphAddChildGraphNode(
-    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
-    musaGraph_t child);
-MUSA_PUBLIC musaError_t musaGraphAddDependencies(
-    musaGraph_t graph, const musaGraphNode_t* from, const musaGraphNode_t* to, size_t count);
-MUSA_PUBLIC musaError_t musaGraphRemoveDependencies(
-    musaGraph_t graph, const musaGraphNode_t* from, const musaGraphNode_t* to, size_t count);
-MUSA_PUBLIC musaError_t musaGraphDestroyNode(musaGraphNode_t node);
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count, musaGraph_t child);
 // If the arrays are NULL, only the counts are returned; otherwise `count` is the capacity on entry.
 MUSA_PUBLIC musaError_t musaGraphGetNodes(musaGraph_t graph, musaGraphNode_t* nodes, size_t* count);
-MUSA_PUBLIC musaError_t musaGraphGetRootNodes(musaGraph_t graph, musaGraphNode_t* nodes, size_t* count);
-MUSA_PUBLIC musaError_t musaGraphGetEdges(
-    musaGraph_t graph, musaGraphNode_t* from, musaGraphNode_t* to, size_t* count);
+MUSA_PUBLIC musaError_t musaGraphGetEdges(musaGraph_t graph, musaGraphNode_t* from, musaGraphNode_t* to, size_t* count);
 MUSA_PUBLIC musaError_t musaGraphNodeGetType(musaGraphNode_t node, enum musaGraphNodeType* type);
-MUSA_PUBLIC musaError_t musaGraphNodeGetDependencies(
-    musaGraphNode_t node, musaGraphNode_t* dependencies, size_t* count);
-MUSA_PUBLIC musaError_t musaGraphNodeGetDependentNodes(
-    musaGraphNode_t node, musaGraphNode_t* dependents, size_t* count);
-MUSA_PUBLIC musaError_t musaGraphChildGraphNodeGetGraph(musaGraphNode_t node, musaGraph_t* graph);
-MUSA_PUBLIC musaError_t musaGraphKernelNodeGetParams(
-    musaGraphNode_t node, struct musaKernelNodeParams* parameters);
-MUSA_PUBLIC musaError_t musaGraphKernelNodeSetParams(
-    musaGraphNode_t node, const struct musaKernelNodeParams* parameters);
-MUSA_PUBLIC musaError_t musaGraphMemcpyNodeGetParams(
-    musaGraphNode_t node, struct musaMemcpy3DParms* parameters);
-MUSA_PUBLIC musaError_t musaGraphMemcpyNodeSetParams(
-    musaGraphNode_t node, const struct musaMemcpy3DParms* parameters);
-MUSA_PUBLIC musaError_t musaGraphMemsetNodeGetParams(
-    musaGraphNode_t node, struct musaMemsetParams* parameters);
-MUSA_PUBLIC musaError_t musaGraphMemsetNodeSetParams(
-    musaGraphNode_t node, const struct musaMemsetParams* parameters);
-MUSA_PUBLIC musaError_t musaGraphHostNodeGetParams(
-    musaGraphNode_t node, struct musaHostNodeParams* parameters);
-MUSA_PUBLIC musaError_t musaGraphHostNodeSetParams(
-    musaGraphNode_t node, const struct musaHostNodeParams* parameters);
-MUSA_PUBLIC musaError_t musaGraphEventRecordNodeGetEvent(musaGraphNode_t node, musaEvent_t* event);
-MUSA_PUBLIC musaError_t musaGraphEventRecordNodeSetEvent(musaGraphNode_t node, musaEvent_t event);
-MUSA_PUBLIC musaError_t musaGraphEventWaitNodeGetEvent(musaGraphNode_t node, musaEvent_t* event);
-MUSA_PUBLIC musaError_t musaGraphEventWaitNodeSetEvent(musaGraphNode_t node, musaEvent_t event);
+MUSA_PUBLIC musaError_t musaGraphKernelNodeGetParams(musaGraphNode_t node, struct musaKernelNodeParams* parameters);
+MUSA_PUBLIC musaError_t
+musaGraphKernelNodeSetParams(musaGraphNode_t node, const struct musaKernelNodeParams* parameters);
 // Writes the graph in Graphviz format; `flags` are musaGraphDebugDotFlags.
 MUSA_PUBLIC musaError_t musaGraphDebugDotPrint(musaGraph_t graph, const char* path, unsigned int flags);
 
-MUSA_PUBLIC musaError_t musaGraphInstantiate(
-    musaGraphExec_t* exec, musaGraph_t graph, musaGraphNode_t* errorNode, char* log, size_t logBytes);
-MUSA_PUBLIC musaError_t musaGraphInstantiateWithFlags(
-    musaGraphExec_t* exec, musaGraph_t graph, unsigned long long flags);
-MUSA_PUBLIC musaError_t musaGraphInstantiateWithParams(
-    musaGraphExec_t* exec, musaGraph_t graph, musaGraphInstantiateParams* parameters);
+MUSA_PUBLIC musaError_t
+musaGraphInstantiate(musaGraphExec_t* exec, musaGraph_t graph, musaGraphNode_t* errorNode, char* log, size_t logBytes);
+MUSA_PUBLIC musaError_t
+musaGraphInstantiateWithFlags(musaGraphExec_t* exec, musaGraph_t graph, unsigned long long flags);
 MUSA_PUBLIC musaError_t musaGraphExecDestroy(musaGraphExec_t exec);
-MUSA_PUBLIC musaError_t musaGraphExecGetFlags(musaGraphExec_t exec, unsigned long long* flags);
-MUSA_PUBLIC musaError_t musaGraphUpload(musaGraphExec_t exec, musaStream_t stream);
 MUSA_PUBLIC musaError_t musaGraphLaunch(musaGraphExec_t exec, musaStream_t stream);
-MUSA_PUBLIC musaError_t musaGraphExecUpdate(
-    musaGraphExec_t exec, musaGraph_t graph, musaGraphExecUpdateResultInfo* result);
+MUSA_PUBLIC musaError_t
+musaGraphExecUpdate(musaGraphExec_t exec, musaGraph_t graph, musaGraphExecUpdateResultInfo* result);
 MUSA_PUBLIC musaError_t musaGraphExecKernelNodeSetParams(
     musaGraphExec_t exec, musaGraphNode_t node, const struct musaKernelNodeParams* parameters);
-MUSA_PUBLIC musaError_t musaGraphExecMemcpyNodeSetParams(
-    musaGraphExec_t exec, musaGraphNode_t node, const struct musaMemcpy3DParms* parameters);
-MUSA_PUBLIC musaError_t musaGraphExecMemcpyNodeSetParams1D(
-    musaGraphExec_t exec, musaGraphNode_t node, void* dst, const void* src, size_t bytes,
-    enum musaMemcpyKind kind);
-MUSA_PUBLIC musaError_t musaGraphExecMemsetNodeSetParams(
-    musaGraphExec_t exec, musaGraphNode_t node, const struct musaMemsetParams* parameters);
-MUSA_PUBLIC musaError_t musaGraphExecHostNodeSetParams(
-    musaGraphExec_t exec, musaGraphNode_t node, const struct musaHostNodeParams* parameters);
-MUSA_PUBLIC musaError_t musaGraphNodeSetEnabled(
-    musaGraphExec_t exec, musaGraphNode_t node, unsigned int enabled);
-MUSA_PUBLIC musaError_t musaGraphNodeGetEnabled(
-    musaGraphExec_t exec, musaGraphNode_t node, unsigned int* enabled);
 
 // ---- profiler -------------------------------------------------------------------------------------------------
 

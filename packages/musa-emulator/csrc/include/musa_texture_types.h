@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Channel descriptors, texture objects and surface objects. Mipmapped arrays are not emulated.
+// Channel descriptors and texture objects. Mipmapped arrays are not emulated.
 #ifndef MUSA_TEXTURE_TYPES_H
 #define MUSA_TEXTURE_TYPES_H
 

@@ -6,18 +6,32 @@
 
 #include "vector_types.h"
 
-#define MUSA_DEFINE_MAKE_VECTOR(name, element)                                                             \
-  static __inline__ __host__ __device__ name##1 make_##name##1(element x) {                                \
-    name##1 v; v.x = x; return v;                                                                          \
-  }                                                                                                        \
-  static __inline__ __host__ __device__ name##2 make_##name##2(element x, element y) {                     \
-    name##2 v; v.x = x; v.y = y; return v;                                                                 \
-  }                                                                                                        \
-  static __inline__ __host__ __device__ name##3 make_##name##3(element x, element y, element z) {          \
-    name##3 v; v.x = x; v.y = y; v.z = z; return v;                                                        \
-  }                                                                                                        \
+#define MUSA_DEFINE_MAKE_VECTOR(name, element) \
+  static __inline__ __host__ __device__ name##1 make_##name##1(element x) { \
+    name##1 v; \
+    v.x = x; \
+    return v; \
+  } \
+  static __inline__ __host__ __device__ name##2 make_##name##2(element x, element y) { \
+    name##2 v; \
+    v.x = x; \
+    v.y = y; \
+    return v; \
+  } \
+  static __inline__ __host__ __device__ name##3 make_##name##3(element x, element y, element z) { \
+    name##3 v; \
+    v.x = x; \
+    v.y = y; \
+    v.z = z; \
+    return v; \
+  } \
   static __inline__ __host__ __device__ name##4 make_##name##4(element x, element y, element z, element w) { \
-    name##4 v; v.x = x; v.y = y; v.z = z; v.w = w; return v;                                               \
+    name##4 v; \
+    v.x = x; \
+    v.y = y; \
+    v.z = z; \
+    v.w = w; \
+    return v; \
   }
 
 MUSA_DEFINE_MAKE_VECTOR(char, signed char)

@@ -8,13 +8,13 @@
 #include "host_defines.h"
 
 #define MUSA_DEFINE_VECTOR(name, element, align2, align4) \
-  struct name##1 { element x; };                          \
-  struct __align__(align2) name##2 { element x, y; };     \
-  struct name##3 { element x, y, z; };                    \
+  struct name##1 { element x; }; \
+  struct __align__(align2) name##2 { element x, y; }; \
+  struct name##3 { element x, y, z; }; \
   struct __align__(align4) name##4 { element x, y, z, w; }; \
-  typedef struct name##1 name##1;                         \
-  typedef struct name##2 name##2;                         \
-  typedef struct name##3 name##3;                         \
+  typedef struct name##1 name##1; \
+  typedef struct name##2 name##2; \
+  typedef struct name##3 name##3; \
   typedef struct name##4 name##4;
 
 MUSA_DEFINE_VECTOR(char, signed char, 2, 4)

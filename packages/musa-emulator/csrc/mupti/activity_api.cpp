@@ -123,13 +123,7 @@ MUptiResult muptiGetResultString(MUptiResult result, const char** text) {
   return mupti_buffers::result_string(result, text);
 }
 
-MUptiResult muptiGetVersion(uint32_t* version) {
-  if (version == nullptr) {
-    return MUPTI_ERROR_INVALID_PARAMETER;
-  }
-  *version = MUPTI_API_VERSION;
-  return MUPTI_SUCCESS;
-}
+MUptiResult muptiGetVersion(uint32_t* version) { return mupti_buffers::api_version(version); }
 
 MUptiResult muptiActivityRegisterCallbacks(
     MUpti_BuffersCallbackRequestFunc request, MUpti_BuffersCallbackCompleteFunc complete) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "mupti_activity.h"
+#include "mupti_version.h"
 
 namespace mupti_buffers {
 
@@ -144,6 +145,14 @@ inline MUptiResult result_string(MUptiResult result, const char** text) {
     return MUPTI_ERROR_INVALID_PARAMETER;
   }
   *text = name;
+  return MUPTI_SUCCESS;
+}
+
+inline MUptiResult api_version(uint32_t* version) {
+  if (version == nullptr) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+  *version = MUPTI_API_VERSION;
   return MUPTI_SUCCESS;
 }
 

@@ -39,8 +39,7 @@ uint32_t last_callback(MUpti_CallbackDomain domain) {
 }
 
 void observe(const char* name, bool ended, uint32_t correlation, musaError_t status) {
-  const MUpti_CallbackDomain domain =
-      is_driver_call(name) ? MUPTI_CB_DOMAIN_DRIVER_API : MUPTI_CB_DOMAIN_RUNTIME_API;
+  const MUpti_CallbackDomain domain = is_driver_call(name) ? MUPTI_CB_DOMAIN_DRIVER_API : MUPTI_CB_DOMAIN_RUNTIME_API;
   const MUpti_CallbackId id = mupti::callback_id(name);
   MUpti_Subscriber_st subscriber = {};
   uint64_t word = 0;

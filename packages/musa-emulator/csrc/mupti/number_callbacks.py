@@ -4,8 +4,8 @@
 
     python number_callbacks.py [--check]
 
-Programs are compiled with the ids, so existing ids never change and new names are appended. With --check,
-nothing is written, and the exit status is 1 if an entry point has no id.
+Programs are compiled with the ids, so existing ids never change and new names are appended; a removed entry
+point leaves a gap. With --check, nothing is written, and the exit status is 1 if an entry point has no id.
 """
 
 import pathlib
@@ -43,16 +43,14 @@ def entry_points(pattern):
 
 
 def numbered(header, domain):
-    """Names that have an id, in id order."""
-    if not header.exists():
-        return []
+    """The ids by name, in the order of the ids."""
     pattern = rf"MUPTI_{domain}_TRACE_CBID_(\w+) = (\d+)"
     rows = re.findall(pattern, header.read_text(encoding="utf-8"))
-    return [name for name, number in sorted(rows, key=lambda row: int(row[1])) if number != "0"]
+    return {name: int(number) for name, number in sorted(rows, key=lambda row: int(row[1])) if number != "0"}
 
 
 def missing():
-    """Yields per domain: header, domain, name of the API, names with an id, names without an id."""
+    """Yields per domain: header, domain, name of the API, ids by name, names without an id."""
     for domain, what, pattern in (
         ("RUNTIME", "runtime", ENTRY_POINT),
         ("DRIVER", "driver", DRIVER_ENTRY_POINT),
@@ -69,9 +67,8 @@ def main():
         absent += len(new)
         if check or not new:
             continue
-        rows = "\n".join(
-            f"  MUPTI_{domain}_TRACE_CBID_{name} = {number}," for number, name in enumerate(known + new, 1)
-        )
+        ids = known | {name: number for number, name in enumerate(new, max(known.values()) + 1)}
+        rows = "\n".join(f"  MUPTI_{domain}_TRACE_CBID_{name} = {number}," for name, number in ids.items())
         text = HEADER.format(what=what, DOMAIN=domain, domain=what, rows=rows)
         header.write_text(text, encoding="utf-8")
         print(f"{header.name}: {len(new)} added")

@@ -10,9 +10,7 @@
 namespace musa_emulator::mupti {
 namespace {
 
-uint32_t context_of(int device) {
-  return static_cast<uint32_t>(device) + 1;
-}
+uint32_t context_of(int device) { return static_cast<uint32_t>(device) + 1; }
 
 uint8_t memory_kind(musaMemoryType type) {
   switch (type) {
@@ -25,8 +23,7 @@ uint8_t memory_kind(musaMemoryType type) {
 }
 
 bool between_devices(const Activity& activity) {
-  return activity.source_device >= 0 && activity.target_device >= 0 &&
-      activity.source_device != activity.target_device;
+  return activity.source_device >= 0 && activity.target_device >= 0 && activity.source_device != activity.target_device;
 }
 
 uint8_t copy_kind(const Activity& activity) {

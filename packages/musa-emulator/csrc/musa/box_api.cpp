@@ -50,20 +50,23 @@ musaError_t copy_box(const MUSA_MEMCPY3D& box, MUstream stream, Host host) {
   }
   char *from, *to;
   musaError_t status = side(
-      box.srcMemoryType, box.srcHost, box.srcDevice, box.srcXInBytes, box.srcY, box.srcZ, box.srcPitch, box.srcHeight, &from);
+      box.srcMemoryType, box.srcHost, box.srcDevice, box.srcXInBytes, box.srcY, box.srcZ, box.srcPitch, box.srcHeight,
+      &from);
   if (status == musaSuccess) {
     status = side(
-        box.dstMemoryType, box.dstHost, box.dstDevice, box.dstXInBytes, box.dstY, box.dstZ, box.dstPitch, box.dstHeight, &to);
+        box.dstMemoryType, box.dstHost, box.dstDevice, box.dstXInBytes, box.dstY, box.dstZ, box.dstPitch, box.dstHeight,
+        &to);
   }
   if (status != musaSuccess) {
     return status;
   }
   // The pitch matters only with several rows, the height only with several slices.
   const bool rows = box.Height > 1 || box.Depth > 1;
-  if ((rows && (checked_sum(box.srcXInBytes, box.WidthInBytes) > box.srcPitch ||
-                checked_sum(box.dstXInBytes, box.WidthInBytes) > box.dstPitch)) ||
-      (box.Depth > 1 && (checked_sum(box.srcY, box.Height) > box.srcHeight ||
-                         checked_sum(box.dstY, box.Height) > box.dstHeight))) {
+  if ((rows &&
+       (checked_sum(box.srcXInBytes, box.WidthInBytes) > box.srcPitch ||
+        checked_sum(box.dstXInBytes, box.WidthInBytes) > box.dstPitch)) ||
+      (box.Depth > 1 &&
+       (checked_sum(box.srcY, box.Height) > box.srcHeight || checked_sum(box.dstY, box.Height) > box.dstHeight))) {
     return musaErrorInvalidValue;
   }
   if (box.WidthInBytes == 0 || box.Height == 0 || box.Depth == 0) {
@@ -104,8 +107,7 @@ musaError_t copy_plane(const MUSA_MEMCPY2D* plane, MUstream stream, Host host) {
 
 } // namespace
 
-MUresult muMemAllocPitch(
-    MUdeviceptr* pointer, size_t* pitch, size_t width, size_t height, unsigned int element_bytes) {
+MUresult muMemAllocPitch(MUdeviceptr* pointer, size_t* pitch, size_t width, size_t height, unsigned int element_bytes) {
   return driver_api<"muMemAllocPitch", kUnsafeInCapture>([&] {
     const bool element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
     if (pointer == nullptr || pitch == nullptr || !element || width == 0 || height == 0 || width > SIZE_MAX / 2) {

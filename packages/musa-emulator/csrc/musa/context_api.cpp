@@ -11,9 +11,7 @@ using namespace musa_emulator;
 
 namespace {
 
-MUcontext context_of(Device& device) {
-  return reinterpret_cast<MUcontext>(&device);
-}
+MUcontext context_of(Device& device) { return reinterpret_cast<MUcontext>(&device); }
 
 Device* device_of(MUcontext context) {
   for (int i = 0; i < device_count(); ++i) {
@@ -41,7 +39,8 @@ void push(Device& device) {
 MUresult muCtxCreate(MUcontext* context, unsigned int flags, MUdevice device) {
   return driver_api<"muCtxCreate">([&] {
     Device* found = find_device(device);
-    constexpr unsigned known = MU_CTX_SCHED_SPIN | MU_CTX_SCHED_YIELD | MU_CTX_SCHED_BLOCKING_SYNC | MU_CTX_MAP_HOST | 0x10;
+    constexpr unsigned known =
+        MU_CTX_SCHED_SPIN | MU_CTX_SCHED_YIELD | MU_CTX_SCHED_BLOCKING_SYNC | MU_CTX_MAP_HOST | 0x10;
     if (found == nullptr) {
       return musaErrorInvalidDevice;
     }
@@ -110,26 +109,6 @@ MUresult muCtxGetCacheConfig(MUfunc_cache* config) {
     }
     current_device();
     *config = MU_FUNC_CACHE_PREFER_NONE;
-    return musaSuccess;
-  });
-}
-
-MUresult muCtxSetCacheConfig(MUfunc_cache config) {
-  return driver_api<"muCtxSetCacheConfig">([&] {
-    current_device();
-    return config <= MU_FUNC_CACHE_PREFER_EQUAL ? musaSuccess : musaErrorInvalidValue;
-  });
-}
-
-MUresult muCtxGetApiVersion(MUcontext context, unsigned int* version) {
-  return driver_api<"muCtxGetApiVersion">([&] {
-    if (context != nullptr && device_of(context) == nullptr) {
-      return musaErrorDeviceUninitialized;
-    }
-    if (version == nullptr) {
-      return musaErrorInvalidValue;
-    }
-    *version = kVersion;
     return musaSuccess;
   });
 }

@@ -38,9 +38,7 @@ musaError_t with_device(MUdevice ordinal, Body&& body) {
   return device != nullptr ? body(*device) : musaErrorInvalidDevice;
 }
 
-void* address(MUdeviceptr pointer) {
-  return reinterpret_cast<void*>(static_cast<uintptr_t>(pointer));
-}
+void* address(MUdeviceptr pointer) { return reinterpret_cast<void*>(static_cast<uintptr_t>(pointer)); }
 
 const char* driver_error_name(MUresult error) {
   switch (error) {
@@ -115,9 +113,7 @@ const char* driver_error_name(MUresult error) {
   return nullptr;
 }
 
-MUcontext context_of(Device& device) {
-  return reinterpret_cast<MUcontext>(&device);
-}
+MUcontext context_of(Device& device) { return reinterpret_cast<MUcontext>(&device); }
 
 musaError_t copy(void* dst, const void* src, size_t bytes, musaMemcpyKind kind, MUstream stream, Host host) {
   return with_stream(
@@ -138,9 +134,8 @@ musaError_t fill(MUdeviceptr dst, unsigned value, unsigned element, size_t count
 } // namespace
 
 MUresult muInit(unsigned int flags) {
-  return driver_api<"muInit", kNeedsNoDevice>([&] {
-    return flags == 0 ? engine().config.error : musaErrorInvalidValue;
-  });
+  return driver_api<"muInit", kNeedsNoDevice>(
+      [&] { return flags == 0 ? engine().config.error : musaErrorInvalidValue; });
 }
 
 MUresult muDriverGetVersion(int* version) {
@@ -427,8 +422,7 @@ MUresult muPointerGetAttribute(void* data, MUpointer_attribute attribute, MUdevi
 
 MUresult muStreamCreate(MUstream* stream, unsigned int flags) {
   return driver_api<"muStreamCreate">([&] {
-    return stream != nullptr ? create_stream(*current_device(), flags, kLeastPriority, stream)
-                             : musaErrorInvalidValue;
+    return stream != nullptr ? create_stream(*current_device(), flags, kLeastPriority, stream) : musaErrorInvalidValue;
   });
 }
 

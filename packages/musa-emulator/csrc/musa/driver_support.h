@@ -11,9 +11,7 @@
 namespace musa_emulator {
 
 // Driver and runtime use the same numeric error codes.
-inline MUresult to_driver(musaError_t status) {
-  return static_cast<MUresult>(status);
-}
+inline MUresult to_driver(musaError_t status) { return static_cast<MUresult>(status); }
 
 template <ApiName Name, unsigned Traits = kOrdinary, class Body>
 MUresult driver_api(Body&& body) {

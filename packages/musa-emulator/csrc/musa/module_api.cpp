@@ -299,7 +299,8 @@ MUresult muFuncSetAttribute(MUfunction function, MUfunction_attribute attribute,
   return driver_api<"muFuncSetAttribute">([&] {
     return with_function(function, [&](Kernel& kernel) {
       switch (attribute) {
-        case MU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return allow_dynamic_shared(*current_device(), kernel, value);
+        case MU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+          return allow_dynamic_shared(*current_device(), kernel, value);
         case MU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
           return value >= -1 && value <= 100 ? musaSuccess : musaErrorInvalidValue;
         default: return musaErrorInvalidValue;
@@ -309,10 +310,12 @@ MUresult muFuncSetAttribute(MUfunction function, MUfunction_attribute attribute,
 }
 
 MUresult muFuncSetCacheConfig(MUfunction function, MUfunc_cache) {
-  return driver_api<"muFuncSetCacheConfig">([&] { return with_function(function, [](Kernel&) { return musaSuccess; }); });
+  return driver_api<"muFuncSetCacheConfig">(
+      [&] { return with_function(function, [](Kernel&) { return musaSuccess; }); });
 }
 
-MUresult muOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, MUfunction function, int block_size, size_t dynamic_bytes) {
+MUresult muOccupancyMaxActiveBlocksPerMultiprocessor(
+    int* blocks, MUfunction function, int block_size, size_t dynamic_bytes) {
   return driver_api<"muOccupancyMaxActiveBlocksPerMultiprocessor">([&] {
     return with_function(function, [&](const Kernel& kernel) {
       if (blocks == nullptr || block_size <= 0) {
@@ -347,15 +350,7 @@ MUresult muLaunchKernelEx(const MUlaunchConfig* config, MUfunction function, voi
     }
     return launch(
         function, dim3(config->gridDimX, config->gridDimY, config->gridDimZ),
-        dim3(config->blockDimX, config->blockDimY, config->blockDimZ), config->sharedMemBytes, config->hStream, parameters,
-        extra, cooperative);
-  });
-}
-
-MUresult muLaunchCooperativeKernel(
-    MUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
-    unsigned int bz, unsigned int shared_bytes, MUstream stream, void** parameters) {
-  return driver_api<"muLaunchCooperativeKernel">([&] {
-    return launch(function, dim3(gx, gy, gz), dim3(bx, by, bz), shared_bytes, stream, parameters, nullptr, true);
+        dim3(config->blockDimX, config->blockDimY, config->blockDimZ), config->sharedMemBytes, config->hStream,
+        parameters, extra, cooperative);
   });
 }

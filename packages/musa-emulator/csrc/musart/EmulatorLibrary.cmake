@@ -16,8 +16,10 @@ function(musa_emulator_library name)
   add_library(${name} SHARED ${library_SOURCES})
   # The engine's headers are only for the emulator's own libraries, so they are not installed inside the SDK.
   target_include_directories(${name} PRIVATE csrc csrc/include "${MUSA_EMULATOR_ENGINE_HEADERS}" "${MUSA_EMULATOR_HOME}/include")
+  # torch's umbrella headers then include only the operators that they use, instead of all 3,000.
+  target_compile_definitions(${name} PRIVATE AT_PER_OPERATOR_HEADERS)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
-  target_link_libraries(${name} PRIVATE musa::torch 
+  target_link_libraries(${name} PRIVATE musa::torch
     "${MUSA_EMULATOR_HOME}/lib/libmusart.so" "${MUSA_EMULATOR_HOME}/lib/libmusa.so")
   musa_emulator_exports(${name} "${CMAKE_CURRENT_SOURCE_DIR}/csrc/exports.map")
   set_target_properties(${name} PROPERTIES

@@ -49,38 +49,6 @@ musaError_t musaSetDeviceFlags(unsigned int flags) {
   });
 }
 
-musaError_t musaGetDeviceFlags(unsigned int* flags) {
-  return api<"musaGetDeviceFlags">([&] {
-    if (flags == nullptr) {
-      return musaErrorInvalidValue;
-    }
-    Lock lock(engine().mutex);
-    *flags = find_device(thread_state().device)->flags | musaDeviceMapHost;
-    return musaSuccess;
-  });
-}
-
-musaError_t musaInitDevice(int device, unsigned int, unsigned int) {
-  return api<"musaInitDevice">([&] {
-    Device* found = find_device(device);
-    if (found == nullptr) {
-      return musaErrorInvalidDevice;
-    }
-    found->active.store(true);
-    return musaSuccess;
-  });
-}
-
-musaError_t musaChooseDevice(int* device, const musaDeviceProp* properties) {
-  return api<"musaChooseDevice">([&] {
-    if (device == nullptr || properties == nullptr) {
-      return musaErrorInvalidValue;
-    }
-    *device = 0; // all emulated devices are equal
-    return musaSuccess;
-  });
-}
-
 musaError_t musaGetDeviceProperties(musaDeviceProp* properties, int device) {
   return api<"musaGetDeviceProperties", kSurvivesLoss>([&] {
     const Device* found = find_device(device);
@@ -116,61 +84,24 @@ musaError_t musaDeviceReset(void) {
   });
 }
 
-musaError_t musaDeviceSetLimit(musaLimit limit, size_t value) {
+// Limits have no effect: the host's memory is used.
+musaError_t musaDeviceSetLimit(musaLimit limit, size_t) {
   return api<"musaDeviceSetLimit", kUnsafeInCapture>([&] {
-    Lock lock(engine().mutex);
-    const auto found = current_device()->limits.find(limit);
-    if (found == current_device()->limits.end()) {
-      return musaErrorUnsupportedLimit;
+    switch (limit) {
+      case musaLimitStackSize:
+      case musaLimitPrintfFifoSize:
+      case musaLimitMallocHeapSize:
+      case musaLimitDevRuntimeSyncDepth:
+      case musaLimitDevRuntimePendingLaunchCount:
+      case musaLimitPersistingL2CacheSize: return musaSuccess;
+      default: return musaErrorUnsupportedLimit;
     }
-    found->second = value;
-    return musaSuccess;
   });
 }
 
-musaError_t musaDeviceGetLimit(size_t* value, musaLimit limit) {
-  return api<"musaDeviceGetLimit">([&] {
-    if (value == nullptr) {
-      return musaErrorInvalidValue;
-    }
-    Lock lock(engine().mutex);
-    const auto found = current_device()->limits.find(limit);
-    if (found == current_device()->limits.end()) {
-      return musaErrorUnsupportedLimit;
-    }
-    *value = found->second;
-    return musaSuccess;
-  });
-}
-
-// Accepted without effect, as on a device with a fixed cache configuration: there are no caches and banks here.
-
-musaError_t musaDeviceSetCacheConfig(musaFuncCache) {
-  return api<"musaDeviceSetCacheConfig">([] { return musaSuccess; });
-}
-
-musaError_t musaDeviceGetCacheConfig(musaFuncCache* config) {
-  return api<"musaDeviceGetCacheConfig">([&] {
-    if (config == nullptr) {
-      return musaErrorInvalidValue;
-    }
-    *config = musaFuncCachePreferNone;
-    return musaSuccess;
-  });
-}
-
+// Accepted without effect: shared memory has no banks here.
 musaError_t musaDeviceSetSharedMemConfig(musaSharedMemConfig) {
   return api<"musaDeviceSetSharedMemConfig">([] { return musaSuccess; });
-}
-
-musaError_t musaDeviceGetSharedMemConfig(musaSharedMemConfig* config) {
-  return api<"musaDeviceGetSharedMemConfig">([&] {
-    if (config == nullptr) {
-      return musaErrorInvalidValue;
-    }
-    *config = musaSharedMemBankSizeFourByte;
-    return musaSuccess;
-  });
 }
 
 musaError_t musaCtxResetPersistingL2Cache(void) {
@@ -187,8 +118,7 @@ musaError_t musaDeviceGetPCIBusId(char* bus_id, int length, int device) {
       return musaErrorInvalidValue;
     }
     const musaDeviceProp& p = found->properties;
-    std::snprintf(
-        bus_id, static_cast<size_t>(length), "%04x:%02x:%02x.0", p.pciDomainID, p.pciBusID, p.pciDeviceID);
+    std::snprintf(bus_id, static_cast<size_t>(length), "%04x:%02x:%02x.0", p.pciDomainID, p.pciBusID, p.pciDeviceID);
     return musaSuccess;
   });
 }
@@ -265,24 +195,6 @@ musaError_t musaDeviceDisablePeerAccess(int peer) {
     }
     Lock lock(engine().mutex);
     return current_device()->peers.erase(peer) != 0 ? musaSuccess : musaErrorPeerAccessNotEnabled;
-  });
-}
-
-musaError_t musaDeviceGetP2PAttribute(int* value, musaDeviceP2PAttr attribute, int source, int destination) {
-  return api<"musaDeviceGetP2PAttribute">([&] {
-    if (find_device(source) == nullptr || find_device(destination) == nullptr || source == destination) {
-      return musaErrorInvalidDevice;
-    }
-    if (value == nullptr) {
-      return musaErrorInvalidValue;
-    }
-    switch (attribute) {
-      case musaDevP2PAttrPerformanceRank: *value = 0; return musaSuccess;
-      case musaDevP2PAttrAccessSupported:
-      case musaDevP2PAttrNativeAtomicSupported: *value = 1; return musaSuccess;
-      case musaDevP2PAttrMusaArrayAccessSupported: *value = 0; return musaSuccess;
-    }
-    return musaErrorInvalidValue;
   });
 }
 

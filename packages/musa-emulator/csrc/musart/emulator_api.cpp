@@ -9,6 +9,8 @@
 #include "engine/lifecycle.h"
 #include "engine/memory.h"
 
+#include <string_view>
+
 using namespace musa_emulator;
 
 // These functions do not use api(): a test that configures the emulator must not hit its own injected faults, and
@@ -23,9 +25,7 @@ musaError_t musaEmulatorFailNth(const char* name, unsigned long long n, musaErro
   return musaSuccess;
 }
 
-musaError_t musaEmulatorFailNext(const char* name, musaError_t code) {
-  return musaEmulatorFailNth(name, 1, code);
-}
+musaError_t musaEmulatorFailNext(const char* name, musaError_t code) { return musaEmulatorFailNth(name, 1, code); }
 
 musaError_t musaEmulatorFailCall(unsigned long long n, musaError_t code) {
   if (n == 0 || code == musaSuccess) {
@@ -35,50 +35,30 @@ musaError_t musaEmulatorFailCall(unsigned long long n, musaError_t code) {
   return musaSuccess;
 }
 
-int musaEmulatorFaultPending(void) {
-  return fault_pending() ? 1 : 0;
-}
+int musaEmulatorFaultPending(void) { return fault_pending() ? 1 : 0; }
 
-void musaEmulatorClearFaults(void) {
-  clear_faults();
-}
+void musaEmulatorClearFaults(void) { clear_faults(); }
 
-unsigned long long musaEmulatorCallCount(void) {
-  return total_calls();
-}
+unsigned long long musaEmulatorCallCount(void) { return total_calls(); }
 
 unsigned long long musaEmulatorApiCallCount(const char* name) {
   const ApiEntry* entry = name != nullptr ? find_api(name) : nullptr;
   return entry != nullptr ? entry->calls.value() : 0;
 }
 
-size_t musaEmulatorLiveAllocations(int device) {
-  return find_device(device) != nullptr ? live_allocations(device) : 0;
-}
+size_t musaEmulatorLiveAllocations(int device) { return find_device(device) != nullptr ? live_allocations(device) : 0; }
 
-size_t musaEmulatorLiveBytes(int device) {
-  return find_device(device) != nullptr ? live_bytes(device) : 0;
-}
+size_t musaEmulatorLiveBytes(int device) { return find_device(device) != nullptr ? live_bytes(device) : 0; }
 
-size_t musaEmulatorLiveHostAllocations(void) {
-  return live_host_allocations();
-}
+size_t musaEmulatorLiveHostAllocations(void) { return live_host_allocations(); }
 
-size_t musaEmulatorLiveHostBytes(void) {
-  return live_host_bytes();
-}
+size_t musaEmulatorLiveHostBytes(void) { return live_host_bytes(); }
 
-size_t musaEmulatorLiveStreams(void) {
-  return engine().live_streams.load();
-}
+size_t musaEmulatorLiveStreams(void) { return engine().live_streams.load(); }
 
-size_t musaEmulatorLiveEvents(void) {
-  return engine().live_events.load();
-}
+size_t musaEmulatorLiveEvents(void) { return engine().live_events.load(); }
 
-size_t musaEmulatorLiveGraphs(void) {
-  return engine().live_graphs.load();
-}
+size_t musaEmulatorLiveGraphs(void) { return engine().live_graphs.load(); }
 
 size_t musaEmulatorPendingOperations(void) {
   size_t pending = 0;
@@ -91,6 +71,11 @@ size_t musaEmulatorPendingOperations(void) {
   return pending;
 }
 
+int torch_musa_capability(const char* name) {
+  ensure_initialized();
+  return std::string_view(name) == "computes_on_host" ? 1 : -1;
+}
+
 const char* musaEmulatorMode(void) {
   ensure_initialized();
   return mode_name(engine().config.mode);
@@ -101,9 +86,7 @@ const char* musaEmulatorConfigurationError(void) {
   return configuration_error();
 }
 
-musaError_t musaEmulatorReset(void) {
-  return ensure_initialized() ? reset() : musaErrorInitializationError;
-}
+musaError_t musaEmulatorReset(void) { return ensure_initialized() ? reset() : musaErrorInitializationError; }
 
 musaError_t musaEmulatorLaunchTask(
     musaStream_t stream, const char* name, musaEmulatorTaskFn function, void* payload, void (*destroy)(void*)) {
@@ -120,6 +103,4 @@ musaError_t musaEmulatorRegisterKernel(const void* symbol, const musaEmulatorKer
   return info != nullptr ? register_kernel(symbol, *info) : musaErrorInvalidValue;
 }
 
-musaError_t musaEmulatorUnregisterKernel(const void* symbol) {
-  return unregister_kernel(symbol);
-}
+musaError_t musaEmulatorUnregisterKernel(const void* symbol) { return unregister_kernel(symbol); }

@@ -9,18 +9,10 @@ using namespace musa_emulator;
 
 // Errors can be read in every state, so these functions do not use api().
 
-musaError_t musaGetLastError(void) {
-  return std::exchange(thread_state().last_error, musaSuccess);
-}
+musaError_t musaGetLastError(void) { return std::exchange(thread_state().last_error, musaSuccess); }
 
-musaError_t musaPeekAtLastError(void) {
-  return thread_state().last_error;
-}
+musaError_t musaPeekAtLastError(void) { return thread_state().last_error; }
 
-const char* musaGetErrorString(musaError_t error) {
-  return error_string(error);
-}
+const char* musaGetErrorString(musaError_t error) { return error_string(error); }
 
-const char* musaGetErrorName(musaError_t error) {
-  return error_name(error);
-}
+const char* musaGetErrorName(musaError_t error) { return error_name(error); }

@@ -23,16 +23,14 @@ musaError_t musaEventCreate(musaEvent_t* event) {
 }
 
 musaError_t musaEventCreateWithFlags(musaEvent_t* event, unsigned int flags) {
-  return api<"musaEventCreateWithFlags">([&] {
-    return event != nullptr ? create_event(*current_device(), flags, event) : musaErrorInvalidValue;
-  });
+  return api<"musaEventCreateWithFlags">(
+      [&] { return event != nullptr ? create_event(*current_device(), flags, event) : musaErrorInvalidValue; });
 }
 
 musaError_t musaEventRecord(musaEvent_t event, musaStream_t stream) {
   return api<"musaEventRecord">([&] {
     return with_event(event, [&](Event& found) {
-      return with_stream(
-          stream, [&](Stream& target) { return record_event(found, target, musaEventRecordDefault); });
+      return with_stream(stream, [&](Stream& target) { return record_event(found, target, musaEventRecordDefault); });
     });
   });
 }

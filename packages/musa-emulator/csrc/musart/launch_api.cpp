@@ -4,7 +4,6 @@
 #include "engine/kernel.h"
 #include "musa_profiler_api.h"
 
-
 using namespace musa_emulator;
 
 namespace {
@@ -17,7 +16,8 @@ musaError_t launch(
       return musaErrorInvalidResourceHandle; // a kernel runs on the current device, so the stream must belong to it
     }
     std::shared_ptr<Launch> made;
-    const musaError_t status = make_launch(*found.device, function, grid, block, arguments, shared_bytes, cooperative, &made);
+    const musaError_t status =
+        make_launch(*found.device, function, grid, block, arguments, shared_bytes, cooperative, &made);
     return status == musaSuccess ? submit(found, KernelOperation{std::move(made)}) : status;
   });
 }
@@ -27,16 +27,6 @@ template <class Body>
 musaError_t with_kernel(const void* function, Body&& body) {
   const std::shared_ptr<Kernel> kernel = find_kernel(function);
   return kernel != nullptr ? body(*kernel) : musaErrorInvalidDeviceFunction;
-}
-
-musaError_t occupancy(int* blocks, const void* function, int block_size, size_t dynamic_bytes) {
-  return with_kernel(function, [&](const Kernel& kernel) {
-    if (blocks == nullptr || block_size <= 0) {
-      return musaErrorInvalidValue;
-    }
-    *blocks = active_blocks(*current_device(), kernel, block_size, dynamic_bytes);
-    return musaSuccess;
-  });
 }
 
 } // namespace
@@ -51,8 +41,7 @@ musaError_t musaLaunchKernelExC(const musaLaunchConfig_t* config, const void* fu
     if (config == nullptr) {
       return musaErrorInvalidValue;
     }
-    return launch(
-        function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
+    return launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
   });
 }
 
@@ -98,8 +87,7 @@ musaError_t musaFuncSetAttribute(const void* function, musaFuncAttribute attribu
   return api<"musaFuncSetAttribute">([&] {
     return with_kernel(function, [&](Kernel& kernel) {
       switch (attribute) {
-        case musaFuncAttributeMaxDynamicSharedMemorySize:
-          return allow_dynamic_shared(*current_device(), kernel, value);
+        case musaFuncAttributeMaxDynamicSharedMemorySize: return allow_dynamic_shared(*current_device(), kernel, value);
         case musaFuncAttributePreferredSharedMemoryCarveout:
           return value >= -1 && value <= 100 ? musaSuccess : musaErrorInvalidValue;
         default: return musaErrorInvalidValue;
@@ -113,8 +101,7 @@ musaError_t musaFuncSetCacheConfig(const void* function, musaFuncCache) {
 }
 
 musaError_t musaFuncSetSharedMemConfig(const void* function, musaSharedMemConfig) {
-  return api<"musaFuncSetSharedMemConfig">(
-      [&] { return with_kernel(function, [](Kernel&) { return musaSuccess; }); });
+  return api<"musaFuncSetSharedMemConfig">([&] { return with_kernel(function, [](Kernel&) { return musaSuccess; }); });
 }
 
 musaError_t musaGetFuncBySymbol(musaFunction_t* function, const void* symbol) {
@@ -131,17 +118,14 @@ musaError_t musaGetFuncBySymbol(musaFunction_t* function, const void* symbol) {
 
 musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessor(
     int* blocks, const void* function, int block_size, size_t dynamic_bytes) {
-  return api<"musaOccupancyMaxActiveBlocksPerMultiprocessor">(
-      [&] { return occupancy(blocks, function, block_size, dynamic_bytes); });
-}
-
-musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-    int* blocks, const void* function, int block_size, size_t dynamic_bytes, unsigned int flags) {
-  return api<"musaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags">([&] {
-    if ((flags & ~unsigned{musaOccupancyDisableCachingOverride}) != 0) {
-      return musaErrorInvalidValue;
-    }
-    return occupancy(blocks, function, block_size, dynamic_bytes);
+  return api<"musaOccupancyMaxActiveBlocksPerMultiprocessor">([&] {
+    return with_kernel(function, [&](const Kernel& kernel) {
+      if (blocks == nullptr || block_size <= 0) {
+        return musaErrorInvalidValue;
+      }
+      *blocks = active_blocks(*current_device(), kernel, block_size, dynamic_bytes);
+      return musaSuccess;
+    });
   });
 }
 

@@ -75,7 +75,7 @@ musaError_t musaFree(void* pointer) {
 musaError_t musaMallocHost(void** pointer, size_t bytes) {
   return api<"musaMallocHost", kUnsafeInCapture>([&] {
     current_device();
-    return pointer != nullptr ? allocate_host(bytes, musaHostAllocDefault, pointer) : musaErrorInvalidValue;
+    return pointer != nullptr ? allocate_host(bytes, pointer) : musaErrorInvalidValue;
   });
 }
 
@@ -86,7 +86,7 @@ musaError_t musaHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
       return musaErrorInvalidValue;
     }
     current_device();
-    return allocate_host(bytes, flags, pointer);
+    return allocate_host(bytes, pointer);
   });
 }
 
@@ -108,7 +108,7 @@ musaError_t musaHostRegister(void* pointer, size_t bytes, unsigned int flags) {
       return musaErrorInvalidValue;
     }
     current_device();
-    return register_host(pointer, bytes, flags);
+    return register_host(pointer, bytes);
   });
 }
 
@@ -130,11 +130,6 @@ musaError_t musaHostGetDevicePointer(void** device, void* host, unsigned int fla
     *device = host;
     return musaSuccess;
   });
-}
-
-musaError_t musaHostGetFlags(unsigned int* flags, void* host) {
-  return api<"musaHostGetFlags">(
-      [&] { return flags != nullptr ? host_flags(host, flags) : musaErrorInvalidValue; });
 }
 
 musaError_t musaMallocManaged(void** pointer, size_t bytes, unsigned int flags) {
@@ -207,7 +202,8 @@ musaError_t musaPointerGetAttributes(musaPointerAttributes* attributes, const vo
     attributes->device = info.device;
     void* address = const_cast<void*>(pointer);
     attributes->devicePointer = info.type == musaMemoryTypeUnregistered ? nullptr : address;
-    attributes->hostPointer = info.type == musaMemoryTypeDevice ? nullptr : address;
+    const bool device_only = info.type == musaMemoryTypeDevice && engine().config.strict;
+    attributes->hostPointer = device_only ? nullptr : address;
     return musaSuccess;
   });
 }

@@ -17,8 +17,7 @@ musaError_t musaStreamCreate(musaStream_t* stream) {
 
 musaError_t musaStreamCreateWithFlags(musaStream_t* stream, unsigned int flags) {
   return api<"musaStreamCreateWithFlags">([&] {
-    return stream != nullptr ? create_stream(*current_device(), flags, kLeastPriority, stream)
-                             : musaErrorInvalidValue;
+    return stream != nullptr ? create_stream(*current_device(), flags, kLeastPriority, stream) : musaErrorInvalidValue;
   });
 }
 
@@ -76,18 +75,6 @@ musaError_t musaStreamGetId(musaStream_t stream, unsigned long long* id) {
   });
 }
 
-musaError_t musaStreamGetDevice(musaStream_t stream, int* device) {
-  return api<"musaStreamGetDevice">([&] {
-    return with_stream(stream, [&](Stream& found) {
-      if (device == nullptr) {
-        return musaErrorInvalidValue;
-      }
-      *device = found.device->ordinal;
-      return musaSuccess;
-    });
-  });
-}
-
 musaError_t musaStreamWaitEvent(musaStream_t stream, musaEvent_t event, unsigned int flags) {
   return api<"musaStreamWaitEvent">([&] {
     return with_stream(stream, [&](Stream& found) {
@@ -97,8 +84,7 @@ musaError_t musaStreamWaitEvent(musaStream_t stream, musaEvent_t event, unsigned
   });
 }
 
-musaError_t musaStreamAddCallback(
-    musaStream_t stream, musaStreamCallback_t callback, void* data, unsigned int flags) {
+musaError_t musaStreamAddCallback(musaStream_t stream, musaStreamCallback_t callback, void* data, unsigned int flags) {
   return api<"musaStreamAddCallback">([&] {
     return with_stream(stream, [&](Stream& found) {
       if (callback == nullptr || flags != 0) {
@@ -117,45 +103,13 @@ musaError_t musaLaunchHostFunc(musaStream_t stream, musaHostFn_t function, void*
   });
 }
 
-namespace {
-
-// Returns the index of an attribute, or -1. Attributes configure hardware caches and host threads, so they are only
-// stored.
-int attribute_slot(musaStreamAttrID attribute) {
-  switch (attribute) {
-    case musaStreamAttributeAccessPolicyWindow: return 0;
-    case musaStreamAttributeSynchronizationPolicy: return 1;
-    default: return -1;
-  }
-}
-
-} // namespace
-
-musaError_t musaStreamSetAttribute(
-    musaStream_t stream, musaStreamAttrID attribute, const musaStreamAttrValue* value) {
+// Accepted without effect: attributes configure hardware caches and host threads.
+musaError_t musaStreamSetAttribute(musaStream_t stream, musaStreamAttrID attribute, const musaStreamAttrValue* value) {
   return api<"musaStreamSetAttribute">([&] {
-    return with_stream(stream, [&](Stream& found) {
-      const int slot = attribute_slot(attribute);
-      if (slot < 0 || value == nullptr) {
-        return musaErrorInvalidValue;
-      }
-      Lock lock(engine().mutex);
-      found.attributes[slot] = *value;
-      return musaSuccess;
-    });
-  });
-}
-
-musaError_t musaStreamGetAttribute(musaStream_t stream, musaStreamAttrID attribute, musaStreamAttrValue* value) {
-  return api<"musaStreamGetAttribute">([&] {
-    return with_stream(stream, [&](Stream& found) {
-      const int slot = attribute_slot(attribute);
-      if (slot < 0 || value == nullptr) {
-        return musaErrorInvalidValue;
-      }
-      Lock lock(engine().mutex);
-      *value = found.attributes[slot];
-      return musaSuccess;
+    return with_stream(stream, [&](Stream&) {
+      const bool known =
+          attribute == musaStreamAttributeAccessPolicyWindow || attribute == musaStreamAttributeSynchronizationPolicy;
+      return known && value != nullptr ? musaSuccess : musaErrorInvalidValue;
     });
   });
 }
@@ -168,8 +122,8 @@ musaError_t musaStreamBeginCapture(musaStream_t stream, musaStreamCaptureMode mo
 // The C declarations; for C++ the header has templates with these names.
 MUSA_EXTERN_C_BEGIN
 MUSA_PUBLIC musaError_t musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode* mode);
-MUSA_PUBLIC musaError_t musaStreamGetCaptureInfo(
-    musaStream_t stream, musaStreamCaptureStatus* status, unsigned long long* id);
+MUSA_PUBLIC musaError_t
+musaStreamGetCaptureInfo(musaStream_t stream, musaStreamCaptureStatus* status, unsigned long long* id);
 MUSA_EXTERN_C_END
 
 musaError_t musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode* mode) {
@@ -184,9 +138,8 @@ musaError_t musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode* mode
 
 musaError_t musaStreamEndCapture(musaStream_t stream, musaGraph_t* graph) {
   return api<"musaStreamEndCapture">([&] {
-    return with_stream(stream, [&](Stream& found) {
-      return graph != nullptr ? end_capture(found, graph) : musaErrorInvalidValue;
-    });
+    return with_stream(
+        stream, [&](Stream& found) { return graph != nullptr ? end_capture(found, graph) : musaErrorInvalidValue; });
   });
 }
 

@@ -24,7 +24,8 @@ musaError_t with_symbol(const void* symbol, size_t bytes, size_t offset, Body&& 
 }
 
 musaError_t to_symbol(
-    const void* symbol, const void* src, size_t bytes, size_t offset, musaMemcpyKind kind, musaStream_t stream, Host host) {
+    const void* symbol, const void* src, size_t bytes, size_t offset, musaMemcpyKind kind, musaStream_t stream,
+    Host host) {
   return with_symbol(symbol, bytes, offset, [&](char* address) {
     if (kind != musaMemcpyHostToDevice && kind != musaMemcpyDeviceToDevice && kind != musaMemcpyDefault) {
       return musaErrorInvalidMemcpyDirection;
@@ -62,7 +63,8 @@ musaError_t musaMemcpyToSymbol(const void* symbol, const void* src, size_t bytes
 }
 
 musaError_t musaMemcpyFromSymbol(void* dst, const void* symbol, size_t bytes, size_t offset, musaMemcpyKind kind) {
-  return api<"musaMemcpyFromSymbol">([&] { return from_symbol(dst, symbol, bytes, offset, kind, nullptr, Host::Waits); });
+  return api<"musaMemcpyFromSymbol">(
+      [&] { return from_symbol(dst, symbol, bytes, offset, kind, nullptr, Host::Waits); });
 }
 
 musaError_t musaMemcpyToSymbolAsync(
@@ -84,18 +86,6 @@ musaError_t musaGetSymbolAddress(void** address, const void* symbol) {
         return musaErrorInvalidValue;
       }
       *address = found;
-      return musaSuccess;
-    });
-  });
-}
-
-musaError_t musaGetSymbolSize(size_t* bytes, const void* symbol) {
-  return api<"musaGetSymbolSize">([&] {
-    return with_symbol(symbol, 0, 0, [&](char*) {
-      if (bytes == nullptr) {
-        return musaErrorInvalidValue;
-      }
-      *bytes = symbol_size(symbol);
       return musaSuccess;
     });
   });

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Texture and surface objects: descriptions of memory, with their address as the handle. Kernels access them in
-// simt/texture.h and simt/surface.h.
+// Texture objects: descriptions of memory, with their address as the handle. Kernels access them in simt/texture.h.
 #include <cstdint>
 #include <mutex>
 #include <set>
 
 #include "api_support.h"
-#include "engine/array.h"
+#include "array.h"
 #include "engine/checked_size.h"
 #include "engine/memory.h"
 #include "simt/texture_object.h"
@@ -17,38 +16,19 @@ using musa_simt::TextureObject;
 
 namespace {
 
-// Guards the sets of live texture and surface objects.
+// Guards the set of live objects.
 std::mutex textures_mutex;
 std::set<musaTextureObject_t>& textures() {
   static auto* alive = new std::set<musaTextureObject_t>;
   return *alive;
 }
 
-// The live surface objects.
-std::set<musaSurfaceObject_t>& surfaces() {
-  static auto* alive = new std::set<musaSurfaceObject_t>;
-  return *alive;
-}
-
-void describe(const Array& array, TextureObject* made) {
-  made->data = array.data;
-  made->desc = array.desc;
-  made->bytes = array.element;
-  made->width = array.extent.width;
-  made->height = array.rows;
-  made->depth = array.slices;
-  made->pitch = array.pitch;
-  made->slice = array.slice();
-}
-
 musaError_t describe(const musaResourceDesc& resource, const musaTextureDesc& texture, TextureObject* made) {
-  made->resource = resource;
   made->texture = texture;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 2; ++i) {
     const bool border = texture.addressMode[i] == musaAddressModeBorder;
     made->mode[i] = texture.normalizedCoords != 0 || border ? texture.addressMode[i] : musaAddressModeClamp;
   }
-  made->depth = 1;
   const musaChannelFormatDesc* desc = nullptr;
   switch (resource.resType) {
     case musaResourceTypeLinear:
@@ -72,8 +52,12 @@ musaError_t describe(const musaResourceDesc& resource, const musaTextureDesc& te
       if (array == nullptr) {
         return musaErrorInvalidValue;
       }
-      describe(*array, made);
+      made->data = array->data;
       desc = &array->desc;
+      made->bytes = array->element;
+      made->width = array->width;
+      made->height = array->rows;
+      made->pitch = array->pitch;
       break;
     }
     default: return musaErrorNotSupported; // mipmapped arrays
@@ -94,7 +78,7 @@ musaError_t describe(const musaResourceDesc& resource, const musaTextureDesc& te
     return musaErrorInvalidFilterSetting;
   }
   const PointerInfo info = classify(made->data);
-  const size_t extent = box_span(made->depth, made->slice, made->height, made->pitch, made->width * made->bytes);
+  const size_t extent = box_span(1, 0, made->height, made->pitch, made->width * made->bytes);
   if (info.type == musaMemoryTypeUnregistered) {
     return musaErrorInvalidValue;
   }
@@ -133,61 +117,6 @@ musaError_t musaDestroyTextureObject(musaTextureObject_t object) {
     }
     const std::lock_guard lock(textures_mutex);
     if (textures().erase(object) == 0) {
-      return musaErrorInvalidValue;
-    }
-    delete reinterpret_cast<TextureObject*>(object);
-    return musaSuccess;
-  });
-}
-
-musaError_t musaGetTextureObjectResourceDesc(musaResourceDesc* resource, musaTextureObject_t object) {
-  return api<"musaGetTextureObjectResourceDesc">([&] {
-    const std::lock_guard lock(textures_mutex);
-    if (resource == nullptr || textures().count(object) == 0) {
-      return musaErrorInvalidValue;
-    }
-    *resource = reinterpret_cast<TextureObject*>(object)->resource;
-    return musaSuccess;
-  });
-}
-
-musaError_t musaGetTextureObjectTextureDesc(musaTextureDesc* texture, musaTextureObject_t object) {
-  return api<"musaGetTextureObjectTextureDesc">([&] {
-    const std::lock_guard lock(textures_mutex);
-    if (texture == nullptr || textures().count(object) == 0) {
-      return musaErrorInvalidValue;
-    }
-    *texture = reinterpret_cast<TextureObject*>(object)->texture;
-    return musaSuccess;
-  });
-}
-
-musaError_t musaCreateSurfaceObject(musaSurfaceObject_t* object, const musaResourceDesc* resource) {
-  return api<"musaCreateSurfaceObject">([&] {
-    if (object == nullptr || resource == nullptr || resource->resType != musaResourceTypeArray) {
-      return musaErrorInvalidValue;
-    }
-    const Array* array = find_array(resource->res.array.array);
-    if (array == nullptr || (array->flags & kArraySurface) == 0) {
-      return musaErrorInvalidValue; // the array was not allocated with the surface flag
-    }
-    auto* made = new TextureObject{};
-    made->resource = *resource;
-    describe(*array, made);
-    const std::lock_guard lock(textures_mutex);
-    *object = reinterpret_cast<musaSurfaceObject_t>(made);
-    surfaces().insert(*object);
-    return musaSuccess;
-  });
-}
-
-musaError_t musaDestroySurfaceObject(musaSurfaceObject_t object) {
-  return api<"musaDestroySurfaceObject", kReleases>([&] {
-    if (object == 0) {
-      return musaSuccess;
-    }
-    const std::lock_guard lock(textures_mutex);
-    if (surfaces().erase(object) == 0) {
       return musaErrorInvalidValue;
     }
     delete reinterpret_cast<TextureObject*>(object);

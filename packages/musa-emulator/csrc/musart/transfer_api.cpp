@@ -77,17 +77,15 @@ FillOperation fill_slices(const musaPitchedPtr& pitched, int value, const musaEx
 
 musaError_t musaMemcpy(void* dst, const void* src, size_t bytes, musaMemcpyKind kind) {
   return api<"musaMemcpy">([&] {
-    return with_stream(nullptr, [&](Stream& stream) {
-      return submit_copy(stream, linear_copy(dst, src, bytes, kind), Host::Waits);
-    });
+    return with_stream(
+        nullptr, [&](Stream& stream) { return submit_copy(stream, linear_copy(dst, src, bytes, kind), Host::Waits); });
   });
 }
 
 musaError_t musaMemcpyAsync(void* dst, const void* src, size_t bytes, musaMemcpyKind kind, musaStream_t stream) {
   return api<"musaMemcpyAsync">([&] {
-    return with_stream(stream, [&](Stream& found) {
-      return submit_copy(found, linear_copy(dst, src, bytes, kind), Host::Continues);
-    });
+    return with_stream(
+        stream, [&](Stream& found) { return submit_copy(found, linear_copy(dst, src, bytes, kind), Host::Continues); });
   });
 }
 
@@ -144,9 +142,4 @@ musaError_t musaMemset2DAsync(
 
 musaError_t musaMemset3D(musaPitchedPtr pitched, int value, musaExtent extent) {
   return api<"musaMemset3D">([&] { return fill(fill_slices(pitched, value, extent), nullptr, Host::Waits); });
-}
-
-musaError_t musaMemset3DAsync(musaPitchedPtr pitched, int value, musaExtent extent, musaStream_t stream) {
-  return api<"musaMemset3DAsync">(
-      [&] { return fill(fill_slices(pitched, value, extent), stream, Host::Continues); });
 }

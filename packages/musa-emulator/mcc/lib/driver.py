@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import pathlib
 import re
@@ -40,6 +41,7 @@ _FOR_COMPILING = (
     ],
     *["-Xpreprocessor", "-Xassembler"],
 )
+_FOLDERS = ("-I", "-isystem", "-iquote", "-idirafter", "-include", "-imacros")
 _FOR_LINKING = ("-L", "-l", "-Xlinker", "-T", "-u", "-z", "-e")
 _IGNORED_PAIRS = (
     *[
@@ -139,7 +141,8 @@ def parse(arguments: list[str]) -> Command:
             )
             sys.exit(done.returncode)
         elif paired:
-            (command.linking if argument in _FOR_LINKING else command.options).extend([argument, value])
+            of_stage = command.linking if argument in _FOR_LINKING else command.options
+            of_stage.extend([argument, relative(value) if argument in _FOLDERS else value])
         elif argument.startswith(("-L", "-l", "-Wl,")) or argument in (
             "-shared",
             "-static",
@@ -149,7 +152,7 @@ def parse(arguments: list[str]) -> Command:
         ):
             command.linking.append(argument)
         elif argument.startswith("-") and argument != "-":
-            command.options.append(_renamed(argument))
+            command.options.append(relative(_renamed(argument)))
         elif language == "musa-header":
             command.header = argument
         elif pathlib.Path(argument).suffix in SOURCE_SUFFIXES or language not in (None, "none"):
@@ -219,6 +222,33 @@ def c_compiler() -> list[str]:
     return program_of(("MUSA_HOST_CC", "CC"), "cc")
 
 
+def caching_compiler() -> list[str]:
+    """The C++ compiler behind the launcher that CMake takes from the environment, e.g. ccache.
+
+    What it compiles is preprocessed here, so that ccache needs no directory of this build: see `relative`.
+    """
+    return [*program_of(("CMAKE_CXX_COMPILER_LAUNCHER",), ""), *compiler()]
+
+
+def preprocessor() -> list[str]:
+    """The C++ compiler, with the option without which GCC writes full paths of system headers."""
+    return [*compiler(), *(("-fno-canonical-system-headers",) if os.environ.get("CCACHE_BASEDIR") else ())]
+
+
+_WITH_FOLDER = re.compile(r"(-I|-isystem|-iquote|-idirafter)?(/.+)")
+
+
+def relative(option: str) -> str:
+    """Returns an option with its path relative to the working folder, if the path is below CCACHE_BASEDIR.
+
+    As ccache does with the command lines of C++ sources: another clone then has the same preprocessed text.
+    """
+    base, match = os.environ.get("CCACHE_BASEDIR"), _WITH_FOLDER.fullmatch(option)
+    if not base or match is None or not pathlib.Path(match[2]).is_relative_to(base):
+        return option
+    return (match[1] or "") + os.path.relpath(match[2])
+
+
 def run(command: list[str], verbose: bool) -> int:
     if verbose:
         print(shlex.join(command), file=sys.stderr)
@@ -231,8 +261,8 @@ def definitions(command: Command) -> list[str]:
         "-D__MUSACC__=1",
         "-D__MUSA__=1",
         f"-D__MUSA_ARCH__={arch * 10}",
-        f"-I{INCLUDE}",
-        f"-isystem{HOME / 'include'}",
+        relative(f"-I{INCLUDE}"),
+        relative(f"-isystem{HOME / 'include'}"),
         *(() if any(option.startswith("-std=") for option in command.options) else ("-std=c++17",)),
     ]
 
@@ -290,22 +320,23 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
             return 1
     preprocessed = folder / "preprocessed.ii"
     rewritten = folder / "rewritten.ii"
-    first = ["-include", str(DEVICE_HEADER)]
+    first = ["-include", relative(str(DEVICE_HEADER))]
     if command.precompiled is not None:
         check_options(command)
         # The preprocessor emits a line that refers to the precompiled header, instead of its text.
-        first = ["-include", str(command.precompiled.with_suffix("")), "-fpch-preprocess", "-Winvalid-pch"]
+        header = relative(str(command.precompiled.with_suffix("")))
+        first = ["-include", header, "-fpch-preprocess", "-Winvalid-pch"]
         first += code_generation(command.options)
     status = run(
         [
-            *compiler(),
+            *preprocessor(),
             *definitions(command),
             *first,
             *command.options,
             "-x",
             "c++",
             "-E",
-            source,
+            relative(source),
             "-o",
             str(preprocessed),
         ],
@@ -324,7 +355,7 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     options = _without_dependencies(command.options)
     standard = [] if any(option.startswith("-std=") for option in options) else ["-std=c++17"]
     compile_it = [
-        *compiler(), *code_generation(options), *options, *standard,
+        *caching_compiler(), *code_generation(options), *options, *standard,
         "-fpreprocessed", "-x", "c++-cpp-output", flag, str(rewritten), "-o", output,
     ]  # fmt: skip
     return run_as_clang(compile_it, command.verbose)
@@ -369,12 +400,16 @@ def precompile(command: Command, folder: pathlib.Path) -> int:
     """
     output = pathlib.Path(command.output)
     wrapper = output.with_suffix("")
-    wrapper.write_text(f'#include "{DEVICE_HEADER}"\n#include "{pathlib.Path(command.header).resolve()}"\n')
+    included = [DEVICE_HEADER, pathlib.Path(command.header).resolve()]
+    if os.environ.get("CCACHE_BASEDIR"):
+        included = [os.path.relpath(header, wrapper.resolve().parent) for header in included]
+    wrapper.write_text("".join(f'#include "{header}"\n' for header in included))
+    wrapper = relative(str(wrapper))
     preprocessed = folder / "preprocessed.ii"
-    options = [*definitions(command), "-include", str(DEVICE_HEADER), *command.options]
-    as_header = [*compiler(), *code_generation(command.options), *_without_dependencies(options)]
+    options = [*definitions(command), "-include", relative(str(DEVICE_HEADER)), *command.options]
+    as_header = [*caching_compiler(), *code_generation(command.options), *_without_dependencies(options)]
     status = run(
-        [*compiler(), *options, "-fpch-preprocess", "-x", "c++", "-E", str(wrapper), "-o", str(preprocessed)],
+        [*preprocessor(), *options, "-fpch-preprocess", "-x", "c++", "-E", wrapper, "-o", str(preprocessed)],
         command.verbose,
     )
     if status != 0:
@@ -393,7 +428,10 @@ def precompile(command: Command, folder: pathlib.Path) -> int:
         )
         return 1
     options_file(output).write_text("\n".join(relevant_options(command)), encoding="utf-8")
-    return run([*as_header, "-x", "c++-header", str(wrapper), "-o", str(output)], command.verbose)
+    # ccache hashes this instead of the precompiled header (CCACHE_PCH_EXTSUM), which differs from run to run.
+    digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    output.with_name(f"{output.name}.sum").write_text(digest, encoding="utf-8")
+    return run([*as_header, "-x", "c++-header", wrapper, "-o", str(output)], command.verbose)
 
 
 _ERROR = re.compile(r"^.*\berror: .*$", re.MULTILINE)

@@ -18,15 +18,11 @@ namespace musa_ops_mudnn {
 // Common has this dtype, that of a kernel that takes Compared is BOOL; both are elementwise.
 struct Common {
   at::ScalarType dtype;
-  at::ScalarType answer() const {
-    return dtype;
-  }
+  at::ScalarType answer() const { return dtype; }
 };
 struct Compared {
   at::ScalarType dtype;
-  static at::ScalarType answer() {
-    return at::kBool;
-  }
+  static at::ScalarType answer() { return at::kBool; }
 };
 
 namespace detail {
@@ -45,7 +41,7 @@ struct DenseOperands {
     return fits && !sized ? like : nullptr;
   }
 
-  void look_at(const at::Tensor& tensor) {
+  void add(const at::Tensor& tensor) {
     if (is_cpu_number(tensor)) {
       // A 0-dim tensor is promoted to the dtype of the dimensioned operands. The meta functions check whether an
       // operator supports booleans. The iterator raises an error for a second CPU number.
@@ -65,23 +61,19 @@ struct DenseOperands {
     // For partially overlapping memory the iterator raises an error.
     fits = fits && (out == nullptr || out->const_data_ptr() == tensor.const_data_ptr() || !out->is_alias_of(tensor));
   }
-  void look_at(const at::Scalar& number) {
+  void add(const at::Scalar& number) {
     fits = fits && !number.isComplex() && !number.isBoolean();
     numbers = true;
   }
-  void look_at(const std::optional<std::string_view>& choice) {
+  void add(const std::optional<std::string_view>& choice) {
     fits = fits && !choice.has_value(); // the meta function checks its value
   }
-  void look_at(const std::optional<at::Tensor>& /*tensor*/) {
-    fits = false;
-  }
-  void look_at(const std::optional<at::Scalar>& /*number*/) {
-    fits = false;
-  }
-  void look_at(std::string_view /*choice*/) {}
-  void look_at(double /*number*/) {}
-  void look_at(int64_t /*number*/) {}
-  void look_at(bool flag) {
+  void add(const std::optional<at::Tensor>& /*tensor*/) { fits = false; }
+  void add(const std::optional<at::Scalar>& /*number*/) { fits = false; }
+  void add(std::string_view /*choice*/) {}
+  void add(double /*number*/) {}
+  void add(int64_t /*number*/) {}
+  void add(bool flag) {
     fits = fits && !flag; // the meta function handles it
   }
 };
@@ -92,7 +84,7 @@ struct DenseOperands {
 template <typename... Args>
 const at::Tensor* dense_operand(const Args&... args) {
   detail::DenseOperands operands;
-  (operands.look_at(args), ...);
+  (operands.add(args), ...);
   return operands.found();
 }
 
@@ -100,7 +92,7 @@ const at::Tensor* dense_operand(const Args&... args) {
 template <typename... Args>
 const at::Tensor* dense_operand_for(const at::Tensor& out, const Args&... args) {
   detail::DenseOperands operands{.out = &out};
-  (operands.look_at(args), ...);
+  (operands.add(args), ...);
   const at::Tensor* like = operands.found();
   const bool fits = like != nullptr &&
       (&out == like ||

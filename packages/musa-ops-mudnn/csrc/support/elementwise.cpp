@@ -67,9 +67,7 @@ at::Scalar number_in(const at::Tensor& tensor) {
       AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
 }
 
-void run_unary(UnaryMode mode, const at::Tensor& out, const at::Tensor& in) {
-  run(of_mode<dnn::Unary>(mode), out, in);
-}
+void run_unary(UnaryMode mode, const at::Tensor& out, const at::Tensor& in) { run(of_mode<dnn::Unary>(mode), out, in); }
 
 void run_unary(UnaryMode mode, const at::Tensor& out, const at::Tensor& in, const at::Scalar& alpha) {
   auto op = of_mode<dnn::Unary>(mode);

@@ -2,9 +2,9 @@
 // Copyright (c) torch_musa contributors
 #include "support/indices.h"
 
+#include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAEnvironment.h>
-#include <c10/musa/MUSAFunctions.h>
 
 #include <algorithm>
 
@@ -30,9 +30,7 @@ class HostIndices {
   }
   HostIndices(const HostIndices&) = delete;
   HostIndices& operator=(const HostIndices&) = delete;
-  operator c10::ArrayRef<int64_t>() const {
-    return values_;
-  }
+  operator c10::ArrayRef<int64_t>() const { return values_; }
 
  private:
   std::vector<int64_t> copied_;
@@ -76,7 +74,7 @@ dnn::Tensor describe_matrix(
 bool looks_at_values() {
   static const bool looks = [] {
     const bool cheap =
-        c10::musa::host_addressable() || c10::musa::environment_variable("MUSA_LAUNCH_BLOCKING") == "1";
+        c10::musa::capabilities().computes_on_host || c10::musa::environment_variable("MUSA_LAUNCH_BLOCKING") == "1";
     return c10::musa::environment_flag("TORCH_MUSA_CHECK_INDICES", cheap);
   }();
   // A wait would invalidate a capture in progress on any thread.
@@ -105,9 +103,7 @@ void require_labels(const at::Tensor& labels, int64_t ignored, int64_t classes) 
   }
 }
 
-Operand contiguous_index(const at::Tensor& index) {
-  return contiguous(in_dtype(index, at::kLong));
-}
+Operand contiguous_index(const at::Tensor& index) { return contiguous(in_dtype(index, at::kLong)); }
 
 at::Tensor from_start(const at::Tensor& index, int64_t size) {
   const at::Tensor negative = at::empty(index.sizes(), index.options().dtype(at::kBool));
@@ -129,9 +125,7 @@ at::Tensor wrapped_index(const at::Tensor& index, const at::Tensor& self, int64_
   return negative ? from_start(there, size) : there;
 }
 
-at::Tensor at_least_1d(const at::Tensor& tensor) {
-  return tensor.dim() == 0 ? tensor.view({1}) : tensor;
-}
+at::Tensor at_least_1d(const at::Tensor& tensor) { return tensor.dim() == 0 ? tensor.view({1}) : tensor; }
 
 void pick_slices(
     const at::Tensor& out, const at::Tensor& index, const at::Tensor& params, int64_t outer, int64_t size,

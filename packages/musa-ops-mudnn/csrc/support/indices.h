@@ -3,9 +3,9 @@
 // Checks of indices, and GatherX, Scatter and ScatterND.
 //
 // Indices out of range: a kernel cannot raise an error; muDNN fails like a hardware assert, which makes the device
-// unusable. If the host can address device memory, values are therefore checked first, which waits for the stream, and
-// torch's type of error is raised. With discrete memory they are not checked, as in torch.cuda, unless launches block
-// (MUSA_LAUNCH_BLOCKING=1). TORCH_MUSA_CHECK_INDICES=1 or 0 forces the check on or off. It is disabled during a
+// unusable. On a device that computes on the host (c10/musa/MUSACapabilities.h) values are therefore checked first, which
+// waits for the stream, and torch's type of error is raised. On other devices they are not checked, as in torch.cuda,
+// unless launches block (MUSA_LAUNCH_BLOCKING=1). TORCH_MUSA_CHECK_INDICES=1 or 0 forces the check on or off. It is disabled during a
 // capture.
 #pragma once
 

@@ -55,8 +55,8 @@ inline at::Scalar fitting(const at::Scalar& value, at::ScalarType dtype) {
 // For values that become elements: rounds to the dtype, and raises torch's error if it cannot represent the value.
 inline at::Scalar number_as(const at::Scalar& value, at::ScalarType dtype) {
   return AT_DISPATCH_V2(
-      dtype, "number_as", AT_WRAP([&] { return at::Scalar(value.to<scalar_t>()); }), AT_EXPAND(AT_ALL_TYPES),
-      at::kHalf, at::kBFloat16, at::kBool);
+      dtype, "number_as", AT_WRAP([&] { return at::Scalar(value.to<scalar_t>()); }), AT_EXPAND(AT_ALL_TYPES), at::kHalf,
+      at::kBFloat16, at::kBool);
 }
 
 // Returns the operand as a tensor, for operations without a mode for numbers.

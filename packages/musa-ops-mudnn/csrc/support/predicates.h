@@ -19,12 +19,8 @@ namespace musa_ops_mudnn {
 
 // Sets of dtypes.
 using Dtypes = uint64_t;
-constexpr Dtypes one(at::ScalarType dtype) {
-  return Dtypes{1} << static_cast<int>(dtype);
-}
-constexpr bool contains(Dtypes set, at::ScalarType dtype) {
-  return (set & one(dtype)) != 0;
-}
+constexpr Dtypes one(at::ScalarType dtype) { return Dtypes{1} << static_cast<int>(dtype); }
+constexpr bool contains(Dtypes set, at::ScalarType dtype) { return (set & one(dtype)) != 0; }
 inline constexpr Dtypes reduced_types = one(at::kHalf) | one(at::kBFloat16);
 inline constexpr Dtypes float_types = reduced_types | one(at::kFloat) | one(at::kDouble);
 inline constexpr Dtypes integer_types =

@@ -24,15 +24,14 @@ inline Settings& settings() {
 
 // Whether results must be reproducible: torch.backends.mudnn.deterministic or torch.use_deterministic_algorithms is
 // set. The order in which muDNN's operations add or overwrite is not documented.
-inline bool must_repeat() {
-  return settings().deterministic || at::globalContext().deterministicAlgorithms();
-}
+inline bool must_repeat() { return settings().deterministic || at::globalContext().deterministicAlgorithms(); }
 
 // Whether FLOAT matrix products may round their operands to TF32: set by torch.backends.mudnn, or by torch's own
 // setting, which torch.backends.musa.matmul.allow_tf32 and torch.set_float32_matmul_precision write.
 inline bool products_may_round() {
   return settings().allow_tf32 ||
-      at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) == at::Float32Precision::TF32;
+      at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) ==
+      at::Float32Precision::TF32;
 }
 
 // The same for FLOAT convolutions: set by torch.backends.mudnn, or by torch.backends.fp32_precision. Not by torch's

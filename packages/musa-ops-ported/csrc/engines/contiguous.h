@@ -4,14 +4,15 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty_like.h>
+
+#include "engines/aten.h"
 
 namespace musa_ops_ported {
 
 // Calls f(dense), which fills a contiguous tensor: `out` itself, or a temporary that is then copied to `out`.
 template <typename F>
 void write_contiguous(const at::Tensor& out, const F& f) {
-  const at::Tensor dense = out.is_contiguous() ? out : at::empty_like(out, at::MemoryFormat::Contiguous);
+  const at::Tensor dense = out.is_contiguous() ? out : aten::empty_like(out, at::MemoryFormat::Contiguous);
   f(dense);
   if (!dense.is_same(out)) {
     out.copy_(dense);

@@ -12,8 +12,8 @@ namespace musa_ops_ported {
 template <typename Bytes>
 Bytes* elements_of(const at::TensorBase& out, const at::TensorBase& source) {
   TORCH_CHECK(
-      out.scalar_type() == source.scalar_type(), "Expected out tensor to have dtype ", source.scalar_type(), ", but got ",
-      out.scalar_type(), " instead");
+      out.scalar_type() == source.scalar_type(), "Expected out tensor to have dtype ", source.scalar_type(),
+      ", but got ", out.scalar_type(), " instead");
   return static_cast<Bytes*>(out.mutable_data_ptr());
 }
 

@@ -22,6 +22,6 @@ inline unsigned grid_for(int64_t count, int threads = kBlock) {
 } // namespace musa_ops_ported
 
 // Loops over the elements of this thread.
-#define MUSA_GRID_LOOP(INDEX, COUNT)                                                        \
+#define MUSA_GRID_LOOP(INDEX, COUNT) \
   for (int64_t INDEX = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; INDEX < (COUNT); \
        INDEX += int64_t(blockDim.x) * gridDim.x)

@@ -25,8 +25,8 @@ struct Offsets {
   template <typename Use>
   C10_HOST_DEVICE void each(int64_t index, const Use& use) const {
     for (int dim = 0; dim + 1 < dims; ++dim) {
-      const int64_t quotient = (index >> 31) == 0 ? static_cast<uint32_t>(index) / static_cast<uint32_t>(sizes[dim])
-                                                  : index / sizes[dim];
+      const int64_t quotient =
+          (index >> 31) == 0 ? static_cast<uint32_t>(index) / static_cast<uint32_t>(sizes[dim]) : index / sizes[dim];
       use(dim, index - quotient * sizes[dim]);
       index = quotient;
     }

@@ -8,13 +8,12 @@
 namespace musa_ops_ported {
 namespace {
 
-// Whether to launch one thread per element. A thread waits for memory once per vector or element, so a discrete GPU
-// processes few elements faster if they are spread over all its threads. An integrated GPU pays more for each thread.
+// Whether to launch one thread per element. A thread waits for memory once per vector or element, so few elements take
+// less time if they are spread over all threads of the device.
 bool is_few(int64_t elements, c10::DeviceIndex on) {
   const musaDeviceProp& device = c10::musa::device_properties(on);
   constexpr int64_t per_held_thread = 2;
-  return device.integrated == 0 &&
-      elements <= per_held_thread * device.multiProcessorCount * device.maxThreadsPerMultiProcessor;
+  return elements <= per_held_thread * device.multiProcessorCount * device.maxThreadsPerMultiProcessor;
 }
 
 PointwisePlan plan_of(const at::TensorIteratorBase& iter, const at::ScalarType* expected, int operands) {

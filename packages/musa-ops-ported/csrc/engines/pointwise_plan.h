@@ -32,7 +32,8 @@ struct PointwisePlan {
   uint32_t per_block = 0; // elements per block
 };
 
-using LaunchPointwise = c10::function_ref<void(const at::TensorIteratorBase&, const PointwisePlan&, c10::musa::MUSAStream)>;
+using LaunchPointwise =
+    c10::function_ref<void(const at::TensorIteratorBase&, const PointwisePlan&, c10::musa::MUSAStream)>;
 
 // Calls `launch` with a plan for each piece of the iterator that fits 32-bit indices. expected: the dtypes of the
 // function's result and parameters. Not a template, so that it is compiled once for all functions.

@@ -11,23 +11,18 @@ namespace musa_ops_ported {
 
 namespace {
 
-const musaDeviceProp& device() {
-  return c10::musa::device_properties(c10::musa::current_device());
-}
+// Elements per thread above which another thread is worth the cost of combining its value.
+constexpr int64_t kElementsPerThread = 32;
+constexpr int64_t kPartsPerThread = 8;
 
-// Elements per thread above which another thread is worth the cost of combining its value. An integrated GPU has few
-// multiprocessors, and pays more for each thread and each barrier.
-int64_t elements_per_thread(bool integrated, bool elements_adjoin) {
-  return !integrated ? 32 : elements_adjoin ? 1024 : 256;
-}
-
-// Target number of blocks of a reduction, if each thread has enough elements. A discrete GPU reads memory at its full
-// rate only if all its multiprocessors are busy to the end, so all blocks should run at one time.
-int64_t target_blocks(const musaDeviceProp& device) {
+// Target number of blocks of a reduction, if each thread has enough elements. A GPU reads memory at its full rate only
+// if all its multiprocessors are busy to the end, so all blocks should run at one time.
+int64_t target_blocks() {
+  const musaDeviceProp& device = c10::musa::device_properties(c10::musa::current_device());
   constexpr int64_t few = 256;
   constexpr int registers = 64; // of a thread; most of the kernels use 48 to 64
   const int threads = std::min(device.maxThreadsPerMultiProcessor, device.regsPerMultiprocessor / registers);
-  return device.integrated != 0 ? few : std::max(few, int64_t{device.multiProcessorCount} * (threads / kReduceThreads));
+  return std::max(few, int64_t{device.multiProcessorCount} * (threads / kReduceThreads));
 }
 
 int64_t power_of_two_from(int64_t value) {
@@ -37,9 +32,7 @@ int64_t power_of_two_from(int64_t value) {
 // Chooses lanes, rows and splits from the sizes in the plan.
 void spread(ReducePlan& plan, int64_t outputs, bool elements_adjoin) {
   plan.lanes_first = elements_adjoin;
-  const musaDeviceProp& on = device();
-  const int64_t per_thread = elements_per_thread(on.integrated != 0, elements_adjoin);
-  const int64_t work = (plan.count + per_thread - 1) / per_thread;
+  const int64_t work = (plan.count + kElementsPerThread - 1) / kElementsPerThread;
   if (elements_adjoin) {
     plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(work), kReduceThreads));
     plan.rows = kReduceThreads / plan.lanes;
@@ -48,14 +41,12 @@ void spread(ReducePlan& plan, int64_t outputs, bool elements_adjoin) {
     plan.lanes = kReduceThreads / plan.rows;
   }
   plan.row_blocks = (outputs + plan.rows - 1) / plan.rows;
-  const int64_t of_a_block = plan.lanes * per_thread;
+  const int64_t of_a_block = plan.lanes * kElementsPerThread;
   plan.splits =
-      std::clamp<int64_t>(plan.count / of_a_block, 1, std::max<int64_t>(1, target_blocks(on) / plan.row_blocks));
+      std::clamp<int64_t>(plan.count / of_a_block, 1, std::max<int64_t>(1, target_blocks() / plan.row_blocks));
   plan.chunk = (plan.count + plan.splits - 1) / plan.splits;
   plan.chunk = (plan.chunk + kVector - 1) / kVector * kVector;
   plan.splits = plan.count == 0 ? 1 : (plan.count + plan.chunk - 1) / plan.chunk;
-  plan.apart = plan.lanes > 1 && on.integrated != 0;
-  plan.share = ((plan.chunk + plan.lanes - 1) / plan.lanes + kVector - 1) / kVector * kVector;
 }
 
 } // namespace
@@ -65,8 +56,10 @@ ReducePlan plan_reduce(const at::TensorIteratorBase& iter) {
   const int in = iter.ntensors() - 1;
   TORCH_INTERNAL_ASSERT(iter.noutputs() <= 2 && in == iter.noutputs());
   TORCH_CHECK(
-      iter.ndim() <= Offsets<1>::kDims, "a reduction over ", iter.ndim(), " dimensions that cannot be merged is not "
-      "supported; the maximum is ", Offsets<1>::kDims, ".\nFix: call contiguous() on the input first");
+      iter.ndim() <= Offsets<1>::kDims, "a reduction over ", iter.ndim(),
+      " dimensions that cannot be merged is not "
+      "supported; the maximum is ",
+      Offsets<1>::kDims, ".\nFix: call contiguous() on the input first");
   plan.in = static_cast<const char*>(iter.data_ptr(in));
   for (int i = 0; i < iter.noutputs(); ++i) {
     plan.out[i] = static_cast<char*>(iter.data_ptr(i));
@@ -99,12 +92,13 @@ ReducePlan plan_reduce(const at::TensorIteratorBase& iter) {
   const auto& output = plan.output;
   // All other strides must preserve the alignment of a vector load.
   const auto steps = [&](const int64_t* strides, int dims, int from) {
-    return std::all_of(strides + from, strides + std::max(dims, from), [&](int64_t stride) { return stride % vector == 0; });
+    return std::all_of(
+        strides + from, strides + std::max(dims, from), [&](int64_t stride) { return stride % vector == 0; });
   };
-  const bool elements_adjoin = element.dims == 0 || std::abs(element.strides[0][0]) == size ||
-      output.dims == 0 || output.strides[2][0] != size;
-  plan.vector_of_elements = aligned && element.dims == 1 && element.strides[0][0] == size &&
-      steps(output.strides[2], output.dims, 0);
+  const bool elements_adjoin =
+      element.dims == 0 || std::abs(element.strides[0][0]) == size || output.dims == 0 || output.strides[2][0] != size;
+  plan.vector_of_elements =
+      aligned && element.dims == 1 && element.strides[0][0] == size && steps(output.strides[2], output.dims, 0);
   plan.vector_of_outputs = !elements_adjoin && aligned && output.sizes[0] % kVector == 0 &&
       steps(output.strides[2], output.dims, 1) && steps(element.strides[0], element.dims, 0);
   spread(plan, plan.vector_of_outputs ? plan.outputs / kVector : plan.outputs, elements_adjoin);
@@ -114,7 +108,7 @@ ReducePlan plan_reduce(const at::TensorIteratorBase& iter) {
 ReducePlan plan_partial(const ReducePlan& first, const void* partial, size_t bytes) {
   ReducePlan plan;
   plan.outputs = first.outputs;
-  plan.count = first.parts();
+  plan.count = first.splits;
   plan.in = static_cast<const char*>(partial);
   plan.out[0] = first.out[0];
   plan.out[1] = first.out[1];
@@ -123,8 +117,7 @@ ReducePlan plan_partial(const ReducePlan& first, const void* partial, size_t byt
   plan.element.dims = 1;
   plan.element.sizes[0] = plan.count;
   plan.element.strides[0][0] = static_cast<int64_t>(bytes) * first.outputs;
-  const int64_t per_thread = device().integrated != 0 ? 64 : 8;
-  plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(plan.count / per_thread), kReduceThreads));
+  plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(plan.count / kPartsPerThread), kReduceThreads));
   plan.rows = kReduceThreads / plan.lanes;
   plan.row_blocks = (plan.outputs + plan.rows - 1) / plan.rows;
   plan.chunk = plan.count;

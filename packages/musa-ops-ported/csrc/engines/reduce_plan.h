@@ -31,18 +31,11 @@ struct ReducePlan {
   int64_t splits = 1; // blocks per result; a second kernel reduces their partial results
   int64_t chunk = 0; // elements per block
   int64_t row_blocks = 1;
-  // Lanes do not combine their values: each lane takes `share` adjacent elements of the chunk, and the second kernel
-  // combines all.
-  bool apart = false;
-  int64_t share = 0;
-
-  // Number of partial results per result.
-  int64_t parts() const { return apart ? splits * lanes : splits; }
 };
 
 // Plans a reduction for an iterator whose operands are the outputs, then one input.
 ReducePlan plan_reduce(const at::TensorIteratorBase& iter);
-// Plans the second kernel, over parts() partial results of `bytes` each for every result.
+// Plans the second kernel, over the partial results of all splits, `bytes` each.
 ReducePlan plan_partial(const ReducePlan& first, const void* partial, size_t bytes);
 
 } // namespace musa_ops_ported

@@ -18,8 +18,8 @@ bool lie_alike(std::initializer_list<at::TensorList> lists) {
     for (size_t i = 0; i < list.size(); ++i) {
       const at::Tensor& tensor = list[i];
       if (!tensor.defined() || tensor.device() != front[0].device() || tensor.scalar_type() != front[0].scalar_type() ||
-          tensor.layout() != at::kStrided || !tensor.is_non_overlapping_and_dense() || tensor.sizes() != front[i].sizes() ||
-          tensor.strides() != front[i].strides()) {
+          tensor.layout() != at::kStrided || !tensor.is_non_overlapping_and_dense() ||
+          tensor.sizes() != front[i].sizes() || tensor.strides() != front[i].strides()) {
         return false;
       }
     }

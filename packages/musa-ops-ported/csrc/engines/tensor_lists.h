@@ -21,7 +21,6 @@ bool keeps_dtype(at::ScalarType dtype, const at::Scalar& number);
 
 namespace together {
 
-
 struct Request {
   std::vector<at::TensorList> lists;
   std::vector<at::Scalar> numbers;

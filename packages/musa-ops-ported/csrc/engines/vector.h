@@ -25,21 +25,20 @@ struct alignas(size) Opaque {
 
 // Runs the block with Bytes, the Opaque type of this size: MUSA_BY_SIZE(size, { ... }). A macro, because nvcc does
 // not allow kernel lambdas inside generic lambdas.
-#define MUSA_SIZE_CASE(SIZE, ...)                        \
-  case SIZE: {                                           \
+#define MUSA_SIZE_CASE(SIZE, ...) \
+  case SIZE: { \
     using Bytes [[maybe_unused]] = ::musa_ops_ported::Opaque<SIZE>; \
-    [&] __VA_ARGS__();                                   \
-    break;                                               \
+    [&] __VA_ARGS__(); \
+    break; \
   }
-#define MUSA_BY_SIZE(SIZE, ...)                                      \
-  [&](const int64_t size_of_bytes) {                                 \
-    switch (size_of_bytes) {                                         \
-      MUSA_SIZE_CASE(1, __VA_ARGS__)                                 \
-      MUSA_SIZE_CASE(2, __VA_ARGS__)                                 \
-      MUSA_SIZE_CASE(4, __VA_ARGS__)                                 \
-      MUSA_SIZE_CASE(8, __VA_ARGS__)                                 \
-      MUSA_SIZE_CASE(16, __VA_ARGS__)                                \
-      default:                                                       \
-        TORCH_CHECK(false, "unsupported element size: ", size_of_bytes, " bytes"); \
-    }                                                                \
+#define MUSA_BY_SIZE(SIZE, ...) \
+  [&](const int64_t size_of_bytes) { \
+    switch (size_of_bytes) { \
+      MUSA_SIZE_CASE(1, __VA_ARGS__) \
+      MUSA_SIZE_CASE(2, __VA_ARGS__) \
+      MUSA_SIZE_CASE(4, __VA_ARGS__) \
+      MUSA_SIZE_CASE(8, __VA_ARGS__) \
+      MUSA_SIZE_CASE(16, __VA_ARGS__) \
+      default: TORCH_CHECK(false, "unsupported element size: ", size_of_bytes, " bytes"); \
+    } \
   }(SIZE)

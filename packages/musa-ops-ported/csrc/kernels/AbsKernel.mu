@@ -9,11 +9,7 @@ namespace musa_ops_ported {
 
 // abs and abs_ are served here because torch composes them from abs.out: another pack may serve them for some dtypes
 // only, and calls that it declines must still find a kernel.
-at::Tensor abs(const at::Tensor& self) {
-  return at::native::abs(self);
-}
-at::Tensor& abs_(at::Tensor& self) {
-  return at::native::abs_(self);
-}
+at::Tensor abs(const at::Tensor& self) { return at::native::abs(self); }
+at::Tensor& abs_(at::Tensor& self) { return at::native::abs_(self); }
 
 } // namespace musa_ops_ported

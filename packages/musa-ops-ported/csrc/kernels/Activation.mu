@@ -20,7 +20,8 @@ __host__ __device__ T logistic(T x) {
   return T(1) / (T(1) + std::exp(-x));
 }
 
-void elu(at::TensorIteratorBase& iter, const at::Scalar& alpha, const at::Scalar& scale, const at::Scalar& input_scale) {
+void elu(
+    at::TensorIteratorBase& iter, const at::Scalar& alpha, const at::Scalar& scale, const at::Scalar& input_scale) {
   MUSA_DISPATCH(iter.dtype(), "elu", (MUSA_FLOATING), {
     const op_t below = alpha.to<op_t>() * scale.to<op_t>();
     const op_t above = scale.to<op_t>();
@@ -38,13 +39,14 @@ void elu_backward(
     const op_t below = alpha.to<op_t>() * scale.to<op_t>();
     const op_t above = scale.to<op_t>();
     const op_t inner = input_scale.to<op_t>();
-    pointwise(iter, [below, above, inner, is_result] __host__ __device__(scalar_t gradient, scalar_t value) -> scalar_t {
-      const at::opmath_type<scalar_t> g = gradient, x = value;
-      if (is_result) {
-        return static_cast<scalar_t>(x <= 0 ? g * inner * (x + below) : g * above);
-      }
-      return static_cast<scalar_t>(x <= 0 ? g * inner * below * std::exp(x * inner) : g * above);
-    });
+    pointwise(
+        iter, [below, above, inner, is_result] __host__ __device__(scalar_t gradient, scalar_t value) -> scalar_t {
+          const at::opmath_type<scalar_t> g = gradient, x = value;
+          if (is_result) {
+            return static_cast<scalar_t>(x <= 0 ? g * inner * (x + below) : g * above);
+          }
+          return static_cast<scalar_t>(x <= 0 ? g * inner * below * std::exp(x * inner) : g * above);
+        });
   });
 }
 
@@ -97,20 +99,25 @@ __host__ __device__ T limited_to_6(T x) {
 }
 MUSA_UNARY(hardsigmoid, limited_to_6(x + 3) / 6, MUSA_FLOATING)
 MUSA_BINARY(hardsigmoid_backward, y > -3 && y < 3 ? x / 6 : op_t(0), MUSA_FLOATING)
-MUSA_UNARY(hardswish, x * limited_to_6(x + 3) / 6, MUSA_FLOATING)
+MUSA_UNARY(hardswish, x* limited_to_6(x + 3) / 6, MUSA_FLOATING)
 MUSA_BINARY(hardswish_backward, y <= -3 ? op_t(0) : y < 3 ? x * (y / 3 + op_t(0.5)) : x, MUSA_FLOATING)
 
 void hardshrink(at::TensorIteratorBase& iter, const at::Scalar& lambd) {
   MUSA_DISPATCH(iter.dtype(), "hardshrink", (MUSA_FLOATING), {
     const auto limit = lambd.to<scalar_t>();
-    pointwise(iter, [limit] __host__ __device__(scalar_t x) -> scalar_t { return x >= -limit && x <= limit ? scalar_t(0) : x; });
+    pointwise(iter, [limit] __host__ __device__(scalar_t x) -> scalar_t {
+      return x >= -limit && x <= limit ? scalar_t(0) : x;
+    });
   });
 }
 void softshrink(at::TensorIteratorBase& iter, const at::Scalar& lambd) {
   MUSA_DISPATCH(iter.dtype(), "softshrink", (MUSA_FLOATING), {
     const auto limit = lambd.to<scalar_t>();
     pointwise(iter, [limit] __host__ __device__(scalar_t x) -> scalar_t {
-      return x > limit ? static_cast<scalar_t>(x - limit) : x < -limit ? static_cast<scalar_t>(x + limit) : x != x ? x : scalar_t(0);
+      return x > limit ? static_cast<scalar_t>(x - limit)
+          : x < -limit ? static_cast<scalar_t>(x + limit)
+          : x != x     ? x
+                       : scalar_t(0);
     });
   });
 }
@@ -143,8 +150,8 @@ void leaky_relu_backward(at::TensorIteratorBase& iter, const at::Scalar& slope) 
   });
 }
 
-MUSA_UNARY(silu, x * logistic(x), MUSA_FLOATING_AND_COMPLEX)
-MUSA_BINARY(silu_backward, x * logistic(y) * (op_t(1) + y * (op_t(1) - logistic(y))), MUSA_FLOATING_AND_COMPLEX)
+MUSA_UNARY(silu, x* logistic(x), MUSA_FLOATING_AND_COMPLEX)
+MUSA_BINARY(silu_backward, x* logistic(y) * (op_t(1) + y * (op_t(1) - logistic(y))), MUSA_FLOATING_AND_COMPLEX)
 
 template <typename T>
 __host__ __device__ T mish_of(T x) {
@@ -156,9 +163,9 @@ __host__ __device__ T mish_slope(T x) {
   return outer + x * logistic(x) * (1 - outer * outer);
 }
 MUSA_UNARY(mish, mish_of(x), MUSA_FLOATING)
-MUSA_BINARY(mish_backward, x * mish_slope(y), MUSA_FLOATING)
+MUSA_BINARY(mish_backward, x* mish_slope(y), MUSA_FLOATING)
 
-MUSA_BINARY(glu, x * logistic(y), MUSA_FLOATING)
+MUSA_BINARY(glu, x* logistic(y), MUSA_FLOATING)
 
 void glu_jvp(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.dtype(), "glu_jvp", (MUSA_FLOATING), {
@@ -197,8 +204,8 @@ __host__ __device__ T gelu_tanh_slope(T x) {
 }
 MUSA_UNARY(gelu_by_erf, gelu_erf(x), MUSA_FLOATING)
 MUSA_UNARY(gelu_by_tanh, gelu_tanh(x), MUSA_FLOATING)
-MUSA_BINARY(gelu_backward_by_erf, x * gelu_erf_slope(y), MUSA_FLOATING)
-MUSA_BINARY(gelu_backward_by_tanh, x * gelu_tanh_slope(y), MUSA_FLOATING)
+MUSA_BINARY(gelu_backward_by_erf, x* gelu_erf_slope(y), MUSA_FLOATING)
+MUSA_BINARY(gelu_backward_by_tanh, x* gelu_tanh_slope(y), MUSA_FLOATING)
 
 } // namespace
 
@@ -206,9 +213,10 @@ void gelu(at::TensorIteratorBase& iter, const at::Tensor&, c10::string_view appr
   at::native::get_gelutype_enum(approximate) == at::native::GeluType::Tanh ? gelu_by_tanh(iter) : gelu_by_erf(iter);
 }
 void gelu_backward(
-    at::TensorIteratorBase& iter, const at::Tensor&, const at::Tensor&, c10::string_view approximate, const at::Tensor&) {
+    at::TensorIteratorBase& iter, const at::Tensor&, const at::Tensor&, c10::string_view approximate,
+    const at::Tensor&) {
   at::native::get_gelutype_enum(approximate) == at::native::GeluType::Tanh ? gelu_backward_by_tanh(iter)
-                                                                          : gelu_backward_by_erf(iter);
+                                                                           : gelu_backward_by_erf(iter);
 }
 
 } // namespace musa_ops_ported
@@ -233,8 +241,9 @@ REGISTER_PRIVATEUSE1_DISPATCH(mish_stub, &musa_ops_ported::mish)
 REGISTER_PRIVATEUSE1_DISPATCH(glu_stub, &musa_ops_ported::glu)
 REGISTER_PRIVATEUSE1_DISPATCH(glu_jvp_stub, &musa_ops_ported::glu_jvp)
 REGISTER_PRIVATEUSE1_DISPATCH(hardswish_stub, [](TensorIterator& iter) { musa_ops_ported::hardswish(iter); })
-REGISTER_PRIVATEUSE1_DISPATCH(
-    hardswish_backward_stub, [](TensorIterator& iter) { musa_ops_ported::hardswish_backward(iter); })
+REGISTER_PRIVATEUSE1_DISPATCH(hardswish_backward_stub, [](TensorIterator& iter) {
+  musa_ops_ported::hardswish_backward(iter);
+})
 REGISTER_PRIVATEUSE1_DISPATCH(mish_backward_stub, [](TensorIterator& iter) { musa_ops_ported::mish_backward(iter); })
 REGISTER_PRIVATEUSE1_DISPATCH(prelu_stub, [](TensorIterator& iter) { musa_ops_ported::prelu(iter); })
 } // namespace at::native

@@ -4,10 +4,9 @@
 // windows that contain it.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
 #include <musa_runtime/argument_checks.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "kernels.h"
@@ -129,8 +128,10 @@ void adaptive_gradient(const at::Tensor& gradient, const at::Tensor& self, int s
   const int64_t dims = gradient.dim();
   for (int64_t d = 1; d < dims; ++d) {
     TORCH_CHECK(
-        gradient.size(d) > 0, name, "(): Expected grad_output to have non-zero size for non-batch dimensions, but "
-        "grad_output has sizes ", gradient.sizes(), " with dimension ", d, " being empty");
+        gradient.size(d) > 0, name,
+        "(): Expected grad_output to have non-zero size for non-batch dimensions, but "
+        "grad_output has sizes ",
+        gradient.sizes(), " with dimension ", d, " being empty");
   }
   TORCH_CHECK(
       dims == spatial + 1 || dims == spatial + 2, name, "(): Expected ", spatial + 1, "D or ", spatial + 2,
@@ -160,8 +161,7 @@ void adaptive_gradient(const at::Tensor& gradient, const at::Tensor& self, int s
 void avg_pool2d(
     const at::Tensor& self, int64_t kH, int64_t kW, int64_t dH, int64_t dW, int64_t padH, int64_t padW, bool ceil_mode,
     bool count_include_pad, std::optional<int64_t> divisor_override, const at::Tensor& out) {
-  average(
-      self, sliding(self, out, 2, {kH, kW}, {dH, dW}, {padH, padW}, count_include_pad, divisor_override), 2, out);
+  average(self, sliding(self, out, 2, {kH, kW}, {dH, dW}, {padH, padW}, count_include_pad, divisor_override), 2, out);
 }
 void avg_pool2d_backward(
     const at::Tensor& grad_output, const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride,
@@ -190,7 +190,7 @@ at::Tensor& adaptive_avg_pool2d_out(const at::Tensor& self, at::IntArrayRef outp
   return out;
 }
 at::Tensor _adaptive_avg_pool2d(const at::Tensor& self, at::IntArrayRef output_size) {
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = aten::empty({0}, self.options());
   adaptive(self, output_size, 2, out);
   return out;
 }
@@ -199,12 +199,12 @@ at::Tensor& adaptive_avg_pool3d_out(const at::Tensor& self, at::IntArrayRef outp
   return out;
 }
 at::Tensor _adaptive_avg_pool3d(const at::Tensor& self, at::IntArrayRef output_size) {
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = aten::empty({0}, self.options());
   adaptive(self, output_size, 3, out);
   return out;
 }
 at::Tensor _adaptive_avg_pool2d_backward(const at::Tensor& grad_output, const at::Tensor& self) {
-  at::Tensor grad_input = at::empty({0}, self.options());
+  at::Tensor grad_input = aten::empty({0}, self.options());
   adaptive_gradient(grad_output, self, 2, grad_input);
   return grad_input;
 }
@@ -214,7 +214,7 @@ at::Tensor& adaptive_avg_pool3d_backward_grad_input(
   return grad_input;
 }
 at::Tensor _adaptive_avg_pool3d_backward(const at::Tensor& grad_output, const at::Tensor& self) {
-  at::Tensor grad_input = at::empty({0}, self.options());
+  at::Tensor grad_input = aten::empty({0}, self.options());
   adaptive_gradient(grad_output, self, 3, grad_input);
   return grad_input;
 }

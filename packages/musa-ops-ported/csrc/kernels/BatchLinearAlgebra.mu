@@ -11,7 +11,6 @@
 #include <ATen/native/TransposeType.h>
 #include <ATen/ops/linalg_solve_triangular.h>
 #include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
 #include <c10/util/complex.h>
@@ -21,6 +20,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/pointwise.muh"
@@ -82,8 +82,7 @@ struct Layout {
   T* data;
   int64_t row_step, column_step;
 
-  explicit Layout(const at::Tensor& matrices)
-      : row_step(matrices.stride(-2)), column_step(matrices.stride(-1)) {
+  explicit Layout(const at::Tensor& matrices) : row_step(matrices.stride(-2)), column_step(matrices.stride(-1)) {
     if constexpr (std::is_const_v<T>) {
       data = matrices.const_data_ptr<std::remove_const_t<T>>();
     } else {
@@ -132,8 +131,8 @@ __device__ C10_ALWAYS_INLINE T less_products(const Matrix<T>& a, int64_t row, in
 
 // Returns the sum of x(row, p) * y(p, column) over p < count.
 template <typename T>
-__device__ C10_ALWAYS_INLINE Wide<T>
-product(const Matrix<T>& x, int64_t row, const Matrix<T>& y, int64_t column, int64_t count, bool conjugate_second = false) {
+__device__ C10_ALWAYS_INLINE Wide<T> product(
+    const Matrix<T>& x, int64_t row, const Matrix<T>& y, int64_t column, int64_t count, bool conjugate_second = false) {
   Wide<T> sum(0);
   for (int64_t p = 0; p < count; ++p) {
     sum += static_cast<Wide<T>>(x(row, p)) * conjugate_if(static_cast<Wide<T>>(y(p, column)), conjugate_second);
@@ -141,12 +140,8 @@ product(const Matrix<T>& x, int64_t row, const Matrix<T>& y, int64_t column, int
   return sum;
 }
 
-at::IntArrayRef batch_of(const at::Tensor& matrices) {
-  return matrices.sizes().slice(0, matrices.dim() - 2);
-}
-at::IntArrayRef batch_steps(const at::Tensor& matrices) {
-  return matrices.strides().slice(0, matrices.dim() - 2);
-}
+at::IntArrayRef batch_of(const at::Tensor& matrices) { return matrices.sizes().slice(0, matrices.dim() - 2); }
+at::IntArrayRef batch_steps(const at::Tensor& matrices) { return matrices.strides().slice(0, matrices.dim() - 2); }
 // Expands matrices (or vectors, with `own` = 1) to the batch shape `batch`.
 at::Tensor in_batch(const at::Tensor& tensor, at::IntArrayRef batch, int64_t own = 2) {
   at::DimVector shape(batch);
@@ -310,8 +305,7 @@ void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& 
       },
       of_factors, of_pivots, of_b);
 }
-void lu_solve(
-    const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
+void lu_solve(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
   MUSA_DISPATCH(lu.scalar_type(), "lu_solve", (MUSA_LAPACK_TYPES), { solve_lu<scalar_t>(lu, pivots, b, trans); });
 }
 
@@ -419,9 +413,8 @@ void factor_cholesky(const at::Tensor& input, const at::Tensor& infos, bool uppe
       batch_steps(input));
 }
 void cholesky(const at::Tensor& input, const at::Tensor& info, bool upper) {
-  MUSA_DISPATCH(input.scalar_type(), "cholesky", (MUSA_LAPACK_TYPES), {
-    factor_cholesky<scalar_t>(input, info, upper);
-  });
+  MUSA_DISPATCH(
+      input.scalar_type(), "cholesky", (MUSA_LAPACK_TYPES), { factor_cholesky<scalar_t>(input, info, upper); });
 }
 
 // Solves A X = B given the Cholesky factor of A.
@@ -435,7 +428,7 @@ at::Tensor& cholesky_inverse(at::Tensor& result, at::Tensor& infos, bool upper) 
   if (result.numel() == 0) {
     return result;
   }
-  at::Tensor identity = at::zeros_like(result);
+  at::Tensor identity = aten::zeros_like(result);
   identity.diagonal(0, -2, -1).fill_(1);
   const at::Tensor zeros = result.diagonal(0, -2, -1).eq(0);
   const at::Tensor first = zeros.to(at::kInt).argmax(-1).add(1);

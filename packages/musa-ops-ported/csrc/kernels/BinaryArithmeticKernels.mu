@@ -44,7 +44,9 @@ void div_true(at::TensorIteratorBase& iter) {
 template <typename T>
 __host__ __device__ T quotient(T x, T y) {
   if constexpr (std::is_signed_v<T>) {
-    return y == 0 ? T(-1) : y == T(-1) ? static_cast<T>(-static_cast<std::make_unsigned_t<T>>(x)) : static_cast<T>(x / y);
+    return y == 0    ? T(-1)
+        : y == T(-1) ? static_cast<T>(-static_cast<std::make_unsigned_t<T>>(x))
+                     : static_cast<T>(x / y);
   } else {
     return y == 0 ? static_cast<T>(-1) : static_cast<T>(x / y);
   }

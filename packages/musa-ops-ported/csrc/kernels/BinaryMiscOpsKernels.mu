@@ -17,7 +17,7 @@ namespace {
 
 // ---- bitwise operations
 
-MUSA_BINARY(bitwise_and, static_cast<scalar_t>(first & second), MUSA_INTEGRAL, at::kBool)
+MUSA_BINARY(bitwise_and, static_cast<scalar_t>(first& second), MUSA_INTEGRAL, at::kBool)
 MUSA_BINARY(bitwise_or, static_cast<scalar_t>(first | second), MUSA_INTEGRAL, at::kBool)
 MUSA_BINARY(bitwise_xor, static_cast<scalar_t>(first ^ second), MUSA_INTEGRAL, at::kBool)
 
@@ -90,7 +90,8 @@ __host__ __device__ T next_half(T from, T to) {
 }
 void next(at::TensorIteratorBase& iter) {
   if (iter.common_dtype() == at::kBFloat16) {
-    pointwise(iter, [] __host__ __device__(c10::BFloat16 x, c10::BFloat16 y) -> c10::BFloat16 { return next_half(x, y); });
+    pointwise(
+        iter, [] __host__ __device__(c10::BFloat16 x, c10::BFloat16 y) -> c10::BFloat16 { return next_half(x, y); });
   } else if (iter.common_dtype() == at::kHalf) {
     pointwise(iter, [] __host__ __device__(c10::Half x, c10::Half y) -> c10::Half { return next_half(x, y); });
   } else {
@@ -181,8 +182,8 @@ void huber(at::TensorIterator& iter, double delta) {
 }
 
 // x is the gradient, y the forward function's result.
-MUSA_BINARY(sigmoid_backward, x * conjugate((op_t(1) - y) * y), MUSA_FLOATING_AND_COMPLEX)
-MUSA_BINARY(tanh_backward, x * conjugate(op_t(1) - y * y), MUSA_FLOATING_AND_COMPLEX)
+MUSA_BINARY(sigmoid_backward, x* conjugate((op_t(1) - y) * y), MUSA_FLOATING_AND_COMPLEX)
+MUSA_BINARY(tanh_backward, x* conjugate(op_t(1) - y * y), MUSA_FLOATING_AND_COMPLEX)
 
 void logit_backward(at::TensorIteratorBase& iter, const at::Scalar& eps) {
   MUSA_DISPATCH(iter.dtype(), "logit_backward", (MUSA_FLOATING), {

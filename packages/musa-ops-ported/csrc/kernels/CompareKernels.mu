@@ -12,11 +12,11 @@ namespace musa_ops_ported {
 namespace {
 
 // Compares in the common dtype; the result is stored as bool, or as the dtype of the caller's output.
-#define MUSA_COMPARISON(NAME, EXPRESSION, ...)                                         \
-  void NAME(at::TensorIteratorBase& iter) {                                            \
-    MUSA_DISPATCH(iter.common_dtype(), #NAME, (__VA_ARGS__), {                                        \
+#define MUSA_COMPARISON(NAME, EXPRESSION, ...) \
+  void NAME(at::TensorIteratorBase& iter) { \
+    MUSA_DISPATCH(iter.common_dtype(), #NAME, (__VA_ARGS__), { \
       pointwise(iter, [] __host__ __device__(scalar_t x, scalar_t y) -> bool { return EXPRESSION; }); \
-    });                                                                   \
+    }); \
   }
 
 // One function for <, <=, > and >=, to limit the number of kernels: the arguments say which relations count as true.
@@ -28,18 +28,10 @@ void compare(at::TensorIteratorBase& iter, bool less, bool equal, bool greater) 
     });
   });
 }
-void lt(at::TensorIteratorBase& iter) {
-  compare(iter, true, false, false);
-}
-void le(at::TensorIteratorBase& iter) {
-  compare(iter, true, true, false);
-}
-void gt(at::TensorIteratorBase& iter) {
-  compare(iter, false, false, true);
-}
-void ge(at::TensorIteratorBase& iter) {
-  compare(iter, false, true, true);
-}
+void lt(at::TensorIteratorBase& iter) { compare(iter, true, false, false); }
+void le(at::TensorIteratorBase& iter) { compare(iter, true, true, false); }
+void gt(at::TensorIteratorBase& iter) { compare(iter, false, false, true); }
+void ge(at::TensorIteratorBase& iter) { compare(iter, false, true, true); }
 MUSA_COMPARISON(eq, x == y, MUSA_ALL, MUSA_UNSIGNED)
 MUSA_COMPARISON(ne, x != y, MUSA_ALL, MUSA_UNSIGNED)
 MUSA_COMPARISON(logical_and, x != scalar_t(0) && y != scalar_t(0), MUSA_ALL)
@@ -48,12 +40,14 @@ MUSA_COMPARISON(logical_xor, (x != scalar_t(0)) != (y != scalar_t(0)), MUSA_ALL)
 
 void isposinf(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.input_dtype(), "isposinf", (MUSA_FLOATING), {
-    pointwise(iter, [] __host__ __device__(scalar_t x) -> bool { return x == std::numeric_limits<scalar_t>::infinity(); });
+    pointwise(
+        iter, [] __host__ __device__(scalar_t x) -> bool { return x == std::numeric_limits<scalar_t>::infinity(); });
   });
 }
 void isneginf(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.input_dtype(), "isneginf", (MUSA_FLOATING), {
-    pointwise(iter, [] __host__ __device__(scalar_t x) -> bool { return x == -std::numeric_limits<scalar_t>::infinity(); });
+    pointwise(
+        iter, [] __host__ __device__(scalar_t x) -> bool { return x == -std::numeric_limits<scalar_t>::infinity(); });
   });
 }
 

@@ -20,10 +20,10 @@ namespace {
 #define MUSA_FLOAT8 AT_EXPAND(AT_FLOAT8_TYPES)
 #define MUSA_CONVERTED_IN_PAIRS at::kFloat, MUSA_HALVES
 
-#define MUSA_CONVERT_PAIR(ITER, TO, FROM)                                                    \
-  MUSA_DISPATCH(ITER.dtype(0), "copy_on_device", TO, {                                       \
-    using To = scalar_t;                                                                     \
-    MUSA_DISPATCH(ITER.dtype(1), "copy_on_device", FROM, { convert<To, scalar_t>(ITER); });  \
+#define MUSA_CONVERT_PAIR(ITER, TO, FROM) \
+  MUSA_DISPATCH(ITER.dtype(0), "copy_on_device", TO, { \
+    using To = scalar_t; \
+    MUSA_DISPATCH(ITER.dtype(1), "copy_on_device", FROM, { convert<To, scalar_t>(ITER); }); \
   })
 
 bool is_float8(at::ScalarType dtype) {
@@ -67,19 +67,15 @@ void convert_pair(at::TensorIteratorBase& iter) {
   MUSA_CONVERT_PAIR(iter, (MUSA_CONVERTED_IN_PAIRS), (MUSA_CONVERTED_IN_PAIRS));
 }
 
-void to_float8(at::TensorIteratorBase& iter) {
-  MUSA_CONVERT_PAIR(iter, (MUSA_FLOAT8), (MUSA_CONVERTED_IN_PAIRS));
-}
+void to_float8(at::TensorIteratorBase& iter) { MUSA_CONVERT_PAIR(iter, (MUSA_FLOAT8), (MUSA_CONVERTED_IN_PAIRS)); }
 
-void from_float8(at::TensorIteratorBase& iter) {
-  MUSA_CONVERT_PAIR(iter, (MUSA_CONVERTED_IN_PAIRS), (MUSA_FLOAT8));
-}
+void from_float8(at::TensorIteratorBase& iter) { MUSA_CONVERT_PAIR(iter, (MUSA_CONVERTED_IN_PAIRS), (MUSA_FLOAT8)); }
 
 // The function is compiled for the result's dtype only; the load converts.
 void convert_any(at::TensorIteratorBase& iter, bool conjugate, bool negate) {
-  AT_DISPATCH_V2(iter.dtype(0), "copy_on_device", AT_WRAP([&] {
-    pointwise(iter, Resolve<scalar_t>{conjugate, negate});
-  }), MUSA_ALL, MUSA_UNSIGNED);
+  AT_DISPATCH_V2(
+      iter.dtype(0), "copy_on_device", AT_WRAP([&] { pointwise(iter, Resolve<scalar_t>{conjugate, negate}); }),
+      MUSA_ALL, MUSA_UNSIGNED);
 }
 
 // A copy whose source and result have different innermost dimensions. Tiles in shared memory make both the reads and
@@ -108,8 +104,8 @@ struct TransposedCopy {
 };
 
 template <typename T>
-__global__ void C10_LAUNCH_BOUNDS_1(kTile * kTileRows) copy_tiles(
-    T* const out, const T* const in, const TransposedCopy of, const uint32_t across, const uint32_t down) {
+__global__ void C10_LAUNCH_BOUNDS_1(kTile* kTileRows)
+    copy_tiles(T* const out, const T* const in, const TransposedCopy of, const uint32_t across, const uint32_t down) {
   __shared__ T tile[kTile][kTile + 1]; // padded by one, so that a column spans different banks
   const int lane = threadIdx.x % kTile, row = threadIdx.x / kTile;
   const uint32_t line = blockIdx.x / across, batch = line / down;
@@ -133,17 +129,18 @@ __global__ void C10_LAUNCH_BOUNDS_1(kTile * kTileRows) copy_tiles(
   }
 }
 
-// Copies without conversion. Not tiled on an integrated device, where waiting at barriers costs more than tiles save.
+// Copies without conversion.
 void copy_as_stored(at::TensorIteratorBase& iter) {
   TransposedCopy of;
-  if (is_integrated() || !of.take(iter)) {
+  if (!of.take(iter)) {
     MUSA_BY_SIZE(static_cast<int64_t>(iter.element_size(0)), { convert<Bytes, Bytes>(iter); });
     return;
   }
   const uint32_t blocks = of.tiles(0) * of.tiles(1) * static_cast<uint32_t>(of.size[2]);
   MUSA_BY_SIZE(static_cast<int64_t>(iter.element_size(0)), {
     copy_tiles<Bytes><<<blocks, kTile * kTileRows, 0, c10::musa::getCurrentMUSAStream()>>>(
-        static_cast<Bytes*>(iter.data_ptr(0)), static_cast<const Bytes*>(iter.data_ptr(1)), of, of.tiles(0), of.tiles(1));
+        static_cast<Bytes*>(iter.data_ptr(0)), static_cast<const Bytes*>(iter.data_ptr(1)), of, of.tiles(0),
+        of.tiles(1));
     C10_MUSA_KERNEL_LAUNCH_CHECK();
   });
 }

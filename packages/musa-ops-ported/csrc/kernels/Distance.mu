@@ -17,23 +17,23 @@ enum class Norm { Zero, One, Two, Any, Infinite };
 
 // Runs the block with the constant `norm`. A macro, because nvcc does not allow kernel lambdas inside generic
 // lambdas.
-#define MUSA_NORM_CASE(NORM, ...)      \
-  {                                    \
-    constexpr Norm norm = Norm::NORM;  \
-    [&] __VA_ARGS__();                 \
+#define MUSA_NORM_CASE(NORM, ...) \
+  { \
+    constexpr Norm norm = Norm::NORM; \
+    [&] __VA_ARGS__(); \
   }
-#define MUSA_WITH_NORM(P, ...)                        \
-  [&](const double order) {                           \
-    if (order == 0)                                   \
-      MUSA_NORM_CASE(Zero, __VA_ARGS__)               \
-    else if (order == 1)                              \
-      MUSA_NORM_CASE(One, __VA_ARGS__)                \
-    else if (order == 2)                              \
-      MUSA_NORM_CASE(Two, __VA_ARGS__)                \
-    else if (std::isinf(order))                       \
-      MUSA_NORM_CASE(Infinite, __VA_ARGS__)           \
-    else                                              \
-      MUSA_NORM_CASE(Any, __VA_ARGS__)                \
+#define MUSA_WITH_NORM(P, ...) \
+  [&](const double order) { \
+    if (order == 0) \
+      MUSA_NORM_CASE(Zero, __VA_ARGS__) \
+    else if (order == 1) \
+      MUSA_NORM_CASE(One, __VA_ARGS__) \
+    else if (order == 2) \
+      MUSA_NORM_CASE(Two, __VA_ARGS__) \
+    else if (std::isinf(order)) \
+      MUSA_NORM_CASE(Infinite, __VA_ARGS__) \
+    else \
+      MUSA_NORM_CASE(Any, __VA_ARGS__) \
   }(P)
 
 template <Norm norm, typename T>

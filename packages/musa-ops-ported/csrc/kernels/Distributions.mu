@@ -6,12 +6,11 @@
 #include <ATen/core/TransformationHelper.h>
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/UnaryOps.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/nextafter.h>
 #include <ATen/ops/searchsorted.h>
-#include <ATen/ops/zeros_like.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/random.muh"
@@ -48,8 +47,9 @@ void log_normal(at::TensorIteratorBase& iter, double mean, double deviation, May
   MUSA_DISPATCH(iter.dtype(), "log_normal_", (MUSA_FLOATING), {
     const op_t middle = static_cast<op_t>(mean);
     const op_t width = static_cast<op_t>(deviation);
-    fill_randomly<scalar_t, NormalNumbers<op_t>>(
-        iter, generator, [=] __device__(op_t number) { return static_cast<scalar_t>(std::exp(number * width + middle)); });
+    fill_randomly<scalar_t, NormalNumbers<op_t>>(iter, generator, [=] __device__(op_t number) {
+      return static_cast<scalar_t>(std::exp(number * width + middle));
+    });
   });
 }
 
@@ -139,13 +139,11 @@ void bernoulli_tensor(const at::TensorBase& self, const at::TensorBase& p, Maybe
 void random(at::TensorIteratorBase& iter, MaybeGenerator generator) {
   MUSA_DISPATCH(iter.dtype(), "random_", (MUSA_REAL, at::kBool), {
     if constexpr (std::is_same_v<scalar_t, double> || std::is_same_v<scalar_t, int64_t>) {
-      fill_randomly<scalar_t, Bits64>(iter, generator, [] __device__(uint64_t bits) {
-        return at::transformation::uniform_int<scalar_t>(bits);
-      });
+      fill_randomly<scalar_t, Bits64>(
+          iter, generator, [] __device__(uint64_t bits) { return at::transformation::uniform_int<scalar_t>(bits); });
     } else {
-      fill_randomly<scalar_t, Bits32>(iter, generator, [] __device__(uint32_t bits) {
-        return at::transformation::uniform_int<scalar_t>(bits);
-      });
+      fill_randomly<scalar_t, Bits32>(
+          iter, generator, [] __device__(uint32_t bits) { return at::transformation::uniform_int<scalar_t>(bits); });
     }
   });
 }
@@ -184,12 +182,13 @@ void multinomial(at::Tensor& result, const at::Tensor& self, int64_t count, Mayb
   TORCH_CHECK(
       weights.isfinite().logical_and(weights.ge(0)).all().item<bool>(),
       "invalid multinomial distribution: a probability is negative, infinite or not a number");
-  TORCH_CHECK(total.gt(0).all().item<bool>(), "invalid multinomial distribution: the probabilities of a row sum up to 0");
+  TORCH_CHECK(
+      total.gt(0).all().item<bool>(), "invalid multinomial distribution: the probabilities of a row sum up to 0");
   at::DimVector shape(self.sizes());
   shape.back() = count;
-  const at::Tensor numbers = at::empty(shape, weights.options()).uniform_(0, 1, generator).mul_(total);
+  const at::Tensor numbers = aten::empty(shape, weights.options()).uniform_(0, 1, generator).mul_(total);
   // Rounding may produce the sum itself, which belongs to no category.
-  const at::Tensor below = at::minimum(numbers, at::nextafter(total, at::zeros_like(total)));
+  const at::Tensor below = at::minimum(numbers, at::nextafter(total, aten::zeros_like(total)));
   result.copy_(at::searchsorted(sums, below, /*out_int32=*/false, /*right=*/true));
 }
 

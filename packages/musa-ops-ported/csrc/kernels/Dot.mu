@@ -2,12 +2,11 @@
 // Copyright (c) torch_musa contributors
 // Dot products of vectors: each thread sums some of the products, and torch's sum adds the partial sums.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #include <c10/util/complex.h>
 
 #include <algorithm>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "kernels.h"
@@ -58,12 +57,12 @@ void sum_products(const at::Tensor& self, const at::Tensor& other, bool conjugat
 at::Tensor product(const at::Tensor& self, const at::Tensor& other, bool conjugate) {
   check_vectors(self, other);
   if (self.numel() == 0) {
-    return at::zeros({}, self.options());
+    return aten::zeros({}, self.options());
   }
   const at::Tensor left = self.is_neg() ? self.resolve_neg() : self;
   const at::Tensor right = other.is_neg() ? other.resolve_neg() : other;
   const int64_t threads = std::clamp<int64_t>(self.numel() / 64, 1, 1 << 14);
-  const at::Tensor sums = at::empty({threads}, self.options().dtype(at::toOpMathType(self.scalar_type())));
+  const at::Tensor sums = aten::empty({threads}, self.options().dtype(at::toOpMathType(self.scalar_type())));
   MUSA_DISPATCH(self.scalar_type(), "dot", (MUSA_REAL, AT_EXPAND(AT_COMPLEX_TYPES)), {
     sum_products<scalar_t>(left, right, conjugate, sums);
   });

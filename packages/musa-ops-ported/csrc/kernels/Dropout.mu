@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/zeros_like.h>
 #include <musa_runtime/argument_checks.h>
 #include <c10/util/Load.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/random.muh"
@@ -22,8 +20,8 @@ namespace {
 // drawn, so that drawing hides the latency of the loads.
 template <typename T, int neighbours>
 __global__ void C10_LAUNCH_BOUNDS_2(kRandomThreads, 4) dropout_kernel(
-    const int64_t count, const at::PhiloxMusaState philox, const at::opmath_type<T> keep, const T* const in, T* const out,
-    bool* const mask) {
+    const int64_t count, const at::PhiloxMusaState philox, const at::opmath_type<T> keep, const T* const in,
+    T* const out, bool* const mask) {
   using op_t = at::opmath_type<T>;
   const int64_t thread = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t threads = int64_t(blockDim.x) * gridDim.x;
@@ -70,10 +68,11 @@ bool aligned(const at::Tensor& in, const at::Tensor& out, const at::Tensor& mask
 }
 
 // Processes elements in memory order; the input and the results have the same strides.
-std::tuple<at::Tensor, at::Tensor> dropped(const at::Tensor& input, double keep, const std::optional<at::Generator>& generator) {
+std::tuple<at::Tensor, at::Tensor> dropped(
+    const at::Tensor& input, double keep, const std::optional<at::Generator>& generator) {
   const at::Tensor in = input.is_non_overlapping_and_dense() ? input : input.contiguous();
-  at::Tensor out = at::empty_like(in);
-  at::Tensor mask = at::empty_like(in, in.options().dtype(at::kBool));
+  at::Tensor out = aten::empty_like(in);
+  at::Tensor mask = aten::empty_like(in, in.options().dtype(at::kBool));
   if (in.numel() == 0) {
     return {out, mask};
   }
@@ -108,11 +107,11 @@ at::Tensor laid_out_as(const at::Tensor& other, const at::Tensor& tensor) {
 
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p, std::optional<bool> train) {
   if (!train.value_or(true) || p == 0 || input.numel() == 0) {
-    return {input.clone(), at::ones_like(input, input.options().dtype(at::kBool))};
+    return {input.clone(), aten::ones_like(input, input.options().dtype(at::kBool))};
   }
   TORCH_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
   if (p == 1) {
-    return {at::zeros_like(input), at::zeros_like(input, input.options().dtype(at::kBool))};
+    return {aten::zeros_like(input), aten::zeros_like(input, input.options().dtype(at::kBool))};
   }
   return dropped(input, 1 - p, std::nullopt);
 }
@@ -122,7 +121,7 @@ at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tens
   if (!at::isFloatingType(grad_output.scalar_type()) || mask.scalar_type() != at::kBool) {
     return grad_output.mul(mask).mul(scale);
   }
-  const at::Tensor result = at::empty_like(grad_output); // dense, in the order of dimensions of grad_output
+  const at::Tensor result = aten::empty_like(grad_output); // dense, in the order of dimensions of grad_output
   const at::Tensor gradient = laid_out_as(result, grad_output);
   const at::Tensor kept = laid_out_as(result, mask);
   MUSA_DISPATCH(gradient.scalar_type(), "dropout_backward", (MUSA_FLOATING), {

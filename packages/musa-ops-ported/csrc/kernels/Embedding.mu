@@ -2,11 +2,11 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/TensorUtils.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <musa_runtime/argument_checks.h>
 
 #include <limits>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/rows.muh"
 #include "kernels.h"
@@ -95,7 +95,7 @@ at::Tensor embedding_dense_backward(
   const int64_t width = grad_output.size(-1);
   musa_runtime::check_count("embedding_dense_backward", "grad_output", grad_output, indices.numel() * width);
   const at::Tensor grad = grad_output.contiguous();
-  const at::Tensor out = at::empty({num_weights, width}, grad_output.options());
+  const at::Tensor out = aten::empty({num_weights, width}, grad_output.options());
   if (out.numel() == 0) {
     return out;
   }
@@ -113,7 +113,8 @@ at::Tensor& embedding_renorm_(at::Tensor& self, const at::Tensor& indices, doubl
   if (indices.numel() == 0 || self.numel() == 0) {
     return self;
   }
-  const at::Tensor sorted = std::get<0>(at::sort(indices.reshape({-1}).to(at::kLong)));
+  const at::Tensor sorted =
+      std::get<0>(aten::sort(indices.reshape({-1}).to(at::kLong), /*stable=*/false, /*dim=*/-1, /*descending=*/false));
   MUSA_DISPATCH(self.scalar_type(), "embedding_renorm_", (MUSA_FLOATING), {
     shorten_rows<scalar_t>(self, sorted, max_norm, norm_type);
   });

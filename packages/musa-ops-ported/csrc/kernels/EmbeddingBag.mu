@@ -3,9 +3,9 @@
 // Embedding bags: the rows of the weight that a list of indices selects are reduced to one row per list.
 #include <ATen/TensorUtils.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <musa_runtime/argument_checks.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/optional.h"
 #include "engines/rows.muh"
@@ -19,7 +19,7 @@ enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
 // Returns the bag of each position: the last bag that begins at or before it.
 at::Tensor bags_of_places(const at::Tensor& offsets, int64_t count, int64_t begun) {
-  const at::Tensor result = at::empty({count}, offsets.options());
+  const at::Tensor result = aten::empty({count}, offsets.options());
   const int64_t* const begins = offsets.const_data_ptr<int64_t>();
   int64_t* const to = result.mutable_data_ptr<int64_t>();
   for_each(count, [=] __device__(int64_t i) { to[i] = first_place(begins, begun, i, /*after=*/true) - 1; });
@@ -132,15 +132,21 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   const at::Tensor begins = dense_as(offsets, at::kLong);
   const at::Tensor of_place = dense_as(factors, weight.scalar_type());
   const Bags bags{
-      rows.const_data_ptr<int64_t>(), begins.const_data_ptr<int64_t>(), rows.numel(), count,
-      mode == kMax ? count : begins.numel(), padding_idx, weight.size(0)};
-  const at::Tensor sizes = at::empty(offsets.sizes(), begins.options());
+      rows.const_data_ptr<int64_t>(),
+      begins.const_data_ptr<int64_t>(),
+      rows.numel(),
+      count,
+      mode == kMax ? count : begins.numel(),
+      padding_idx,
+      weight.size(0)};
+  const at::Tensor sizes = aten::empty(offsets.sizes(), begins.options());
   if (include_last_offset) {
     sizes.zero_(); // the last offset starts no bag
   }
   count_bags(bags, sizes);
-  const at::Tensor out = at::empty({count, weight.size(1)}, weight.options());
-  const at::Tensor winners = mode == kMax ? at::empty(out.sizes(), begins.options()) : at::empty({0}, begins.options());
+  const at::Tensor out = aten::empty({count, weight.size(1)}, weight.options());
+  const at::Tensor winners =
+      mode == kMax ? aten::empty(out.sizes(), begins.options()) : aten::empty({0}, begins.options());
   MUSA_DISPATCH(weight.scalar_type(), "embedding_bag", (MUSA_FLOATING), {
     if (mode == kMax) {
       maxima<scalar_t>(bags, weight, out, winners);
@@ -149,7 +155,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     }
   });
   return {
-      out, bags_of_places(begins, rows.numel(), bags.offsets).to(index_dtype), sizes.to(index_dtype), winners.to(index_dtype)};
+      out, bags_of_places(begins, rows.numel(), bags.offsets).to(index_dtype), sizes.to(index_dtype),
+      winners.to(index_dtype)};
 }
 
 // The contribution of a bag's gradient to one of its positions.
@@ -202,8 +209,7 @@ void gather_gradients(
 template <typename T>
 void factor_gradients(
     const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& indices, const at::Tensor& bags,
-    int64_t padding,
-    const at::Tensor& out) {
+    int64_t padding, const at::Tensor& out) {
   using Real = at::opmath_type<T>;
   const int64_t width = grad.size(1), count = grad.size(0), rows = weight.size(0);
   const int64_t row_step = weight.stride(0), column_step = weight.stride(1);
@@ -253,7 +259,7 @@ at::Tensor _embedding_bag_dense_backward(
   TORCH_CHECK(
       mode == kSum || !or_undefined(per_sample_weights).defined(),
       "embedding_bag: per_sample_weights only supported with mode='sum'");
-  const at::Tensor out = at::empty({num_weights, grad.size(1)}, grad.options());
+  const at::Tensor out = aten::empty({num_weights, grad.size(1)}, grad.options());
   if (out.numel() == 0) {
     return out;
   }
@@ -276,8 +282,13 @@ at::Tensor _embedding_bag_dense_backward(
   const at::Tensor bags = dense_as(offset2bag, at::kLong);
   MUSA_DISPATCH(grad.scalar_type(), "embedding_bag_dense_backward", (MUSA_FLOATING), {
     const Share<scalar_t> share{
-        g.const_data_ptr<scalar_t>(), data_or_null<scalar_t>(factors), data_or_null<int64_t>(sizes),
-        data_or_null<int64_t>(winners), bags.const_data_ptr<int64_t>(), grad.size(1), grad.size(0)};
+        g.const_data_ptr<scalar_t>(),
+        data_or_null<scalar_t>(factors),
+        data_or_null<int64_t>(sizes),
+        data_or_null<int64_t>(winners),
+        bags.const_data_ptr<int64_t>(),
+        grad.size(1),
+        grad.size(0)};
     gather_gradients<scalar_t>(segments, share, padding_idx, scale_grad_by_freq && mode != kMax, out);
   });
   return out;
@@ -290,14 +301,13 @@ at::Tensor _embedding_bag_per_sample_weights_backward(
   TORCH_CHECK(
       grad.dim() == 2 && weight.dim() == 2 && indices.dim() == 1 && weight.size(1) == grad.size(1),
       "expected a gradient of (bags, width), a weight of (rows, width) and indices of one dimension, got ",
-      grad.sizes(), ", ",
-      weight.sizes(), " and ", indices.sizes());
+      grad.sizes(), ", ", weight.sizes(), " and ", indices.sizes());
   const at::Tensor named = dense_as(indices, at::kLong);
   const at::Tensor bags = offset2bag.numel() == named.numel()
       ? dense_as(offset2bag, at::kLong)
       : bags_of_places(dense_as(offsets, at::kLong), named.numel(), offsets.numel());
   const at::Tensor g = grad.contiguous();
-  const at::Tensor out = at::empty({named.numel()}, grad.options());
+  const at::Tensor out = aten::empty({named.numel()}, grad.options());
   MUSA_DISPATCH(grad.scalar_type(), "embedding_bag_per_sample_weights_backward", (MUSA_FLOATING), {
     factor_gradients<scalar_t>(g, weight, named, bags, padding_idx, out);
   });

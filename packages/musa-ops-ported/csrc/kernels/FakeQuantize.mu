@@ -49,7 +49,8 @@ at::TensorIterator with_mask(const at::Tensor& output, const at::Tensor& mask, c
 
 template <typename T>
 void round_all(at::TensorIterator& iter, float scale, int64_t zero_point, Range range) {
-  pointwise_pair(iter, [=] __host__ __device__(T x) -> std::pair<T, bool> { return rounded(x, scale, zero_point, range); });
+  pointwise_pair(
+      iter, [=] __host__ __device__(T x) -> std::pair<T, bool> { return rounded(x, scale, zero_point, range); });
 }
 void cachemask(
     at::Tensor& output, at::Tensor& mask, const at::Tensor& input, float scale, int64_t zero_point, int64_t quant_min,
@@ -70,8 +71,7 @@ void round_if(
 }
 void cachemask_on_device(
     at::Tensor& output, at::Tensor& mask, const at::Tensor& input, const at::Tensor& scale,
-    const at::Tensor& zero_point,
-    const at::Tensor& enabled, int64_t quant_min, int64_t quant_max) {
+    const at::Tensor& zero_point, const at::Tensor& enabled, int64_t quant_min, int64_t quant_max) {
   auto iter = with_mask(output, mask, input);
   const at::Tensor s = dense_as(scale, at::kFloat), z = dense_as(zero_point, at::kInt);
   const at::Tensor on = dense_as(enabled, at::kLong);
@@ -123,8 +123,8 @@ struct Gradients {
 };
 
 template <typename T>
-__host__ __device__ C10_ALWAYS_INLINE Gradients<T>
-gradients_at(T value, T gradient, float scale, float inverse, int64_t zero_point, Range range, float factor) {
+__host__ __device__ C10_ALWAYS_INLINE Gradients<T> gradients_at(
+    T value, T gradient, float scale, float inverse, int64_t zero_point, Range range, float factor) {
   const float x = static_cast<float>(value), g = static_cast<float>(gradient);
   const int64_t q = static_cast<int64_t>(std::nearbyint(x * inverse)) + zero_point;
   const float result = static_cast<float>(range.limit(q) - zero_point) * scale;
@@ -157,8 +157,7 @@ void write_gradients(at::TensorIterator& iter, Range range, float factor, const 
     const auto [scale, inverse, zero_point] = parameters(data, at);
     const Gradients<T> result = gradients_at(
         *reinterpret_cast<const T*>(data[3] + at[3]), *reinterpret_cast<const T*>(data[4] + at[4]), scale, inverse,
-        zero_point,
-        range, factor);
+        zero_point, range, factor);
     *reinterpret_cast<T*>(data[0] + at[0]) = result.value;
     *reinterpret_cast<T*>(data[1] + at[1]) = result.scale;
     *reinterpret_cast<T*>(data[2] + at[2]) = result.zero_point;

@@ -26,18 +26,18 @@ struct Add {
   }
 };
 
-#define MUSA_LIST_FUNCTION(NAME, EXPRESSION)                       \
-  struct NAME {                                                    \
-    template <typename T>                                          \
+#define MUSA_LIST_FUNCTION(NAME, EXPRESSION) \
+  struct NAME { \
+    template <typename T> \
     __device__ C10_ALWAYS_INLINE T operator()(T x, T y, T) const { \
-      return EXPRESSION;                                           \
-    }                                                              \
-    template <typename T>                                          \
-    __device__ C10_ALWAYS_INLINE T operator()(T x, T y) const {    \
-      return EXPRESSION;                                           \
-    }                                                              \
+      return EXPRESSION; \
+    } \
+    template <typename T> \
+    __device__ C10_ALWAYS_INLINE T operator()(T x, T y) const { \
+      return EXPRESSION; \
+    } \
   };
-MUSA_LIST_FUNCTION(Multiply, x * y)
+MUSA_LIST_FUNCTION(Multiply, x* y)
 MUSA_LIST_FUNCTION(Divide, x / y)
 MUSA_LIST_FUNCTION(Larger, x != x ? x : y != y ? y : x < y ? y : x)
 MUSA_LIST_FUNCTION(Smaller, x != x ? x : y != y ? y : y < x ? y : x)
@@ -85,40 +85,37 @@ template <typename F, typename Numbers>
 void with_tensor(at::TensorList self, const at::Tensor& other, const at::Scalar& factor, at::TensorList out) {
   Numbers::dispatch(self[0].scalar_type(), [&](auto zero) {
     using T = decltype(zero);
-    over_lists<T>(
-        WithNumberAt<T, F>{other.const_data_ptr<T>()}, {factor.to<at::opmath_type<T>>()}, out, self);
+    over_lists<T>(WithNumberAt<T, F>{other.const_data_ptr<T>()}, {factor.to<at::opmath_type<T>>()}, out, self);
   });
 }
 
 } // namespace
 
 // Defines an operator's overloads: with one number, with one number per tensor, and with a list.
-#define MUSA_LIST_OPERATOR(NAME, FUNCTION, NUMBERS)                                                          \
-  std::vector<at::Tensor> NAME##_Scalar(at::TensorList self, const at::Scalar& number) {                     \
-    std::vector<at::Tensor> out = like(self);                                                                \
-    with_numbers<FUNCTION, NUMBERS>(self, number, out);                                                      \
-    return out;                                                                                              \
-  }                                                                                                          \
-  void NAME##__Scalar(at::TensorList self, const at::Scalar& number) {                                       \
-    with_numbers<FUNCTION, NUMBERS>(self, number, self);                                                     \
-  }                                                                                                          \
-  std::vector<at::Tensor> NAME##_ScalarList(at::TensorList self, at::ArrayRef<at::Scalar> numbers) {         \
-    std::vector<at::Tensor> out = like(self);                                                                \
-    with_numbers<FUNCTION, NUMBERS>(self, numbers, out);                                                     \
-    return out;                                                                                              \
-  }                                                                                                          \
-  void NAME##__ScalarList(at::TensorList self, at::ArrayRef<at::Scalar> numbers) {                           \
-    with_numbers<FUNCTION, NUMBERS>(self, numbers, self);                                                    \
+#define MUSA_LIST_OPERATOR(NAME, FUNCTION, NUMBERS) \
+  std::vector<at::Tensor> NAME##_Scalar(at::TensorList self, const at::Scalar& number) { \
+    std::vector<at::Tensor> out = like(self); \
+    with_numbers<FUNCTION, NUMBERS>(self, number, out); \
+    return out; \
+  } \
+  void NAME##__Scalar(at::TensorList self, const at::Scalar& number) { \
+    with_numbers<FUNCTION, NUMBERS>(self, number, self); \
+  } \
+  std::vector<at::Tensor> NAME##_ScalarList(at::TensorList self, at::ArrayRef<at::Scalar> numbers) { \
+    std::vector<at::Tensor> out = like(self); \
+    with_numbers<FUNCTION, NUMBERS>(self, numbers, out); \
+    return out; \
+  } \
+  void NAME##__ScalarList(at::TensorList self, at::ArrayRef<at::Scalar> numbers) { \
+    with_numbers<FUNCTION, NUMBERS>(self, numbers, self); \
   }
-#define MUSA_LIST_OPERATOR_LIST(NAME, FUNCTION, NUMBERS)                                                     \
-  std::vector<at::Tensor> NAME##_List(at::TensorList self, at::TensorList other) {                           \
-    std::vector<at::Tensor> out = like(self);                                                                \
-    with_list<FUNCTION, NUMBERS>(self, other, 1, out);                                                       \
-    return out;                                                                                              \
-  }                                                                                                          \
-  void NAME##__List(at::TensorList self, at::TensorList other) {                                             \
-    with_list<FUNCTION, NUMBERS>(self, other, 1, self);                                                      \
-  }
+#define MUSA_LIST_OPERATOR_LIST(NAME, FUNCTION, NUMBERS) \
+  std::vector<at::Tensor> NAME##_List(at::TensorList self, at::TensorList other) { \
+    std::vector<at::Tensor> out = like(self); \
+    with_list<FUNCTION, NUMBERS>(self, other, 1, out); \
+    return out; \
+  } \
+  void NAME##__List(at::TensorList self, at::TensorList other) { with_list<FUNCTION, NUMBERS>(self, other, 1, self); }
 
 MUSA_LIST_OPERATOR(_foreach_add, Add, All)
 MUSA_LIST_OPERATOR(_foreach_mul, Multiply, All)
@@ -167,9 +164,7 @@ void _foreach_sub__List(at::TensorList self, at::TensorList other, const at::Sca
 std::vector<at::Tensor> _foreach_sub_Scalar(at::TensorList self, const at::Scalar& number) {
   return _foreach_add_Scalar(self, -number);
 }
-void _foreach_sub__Scalar(at::TensorList self, const at::Scalar& number) {
-  _foreach_add__Scalar(self, -number);
-}
+void _foreach_sub__Scalar(at::TensorList self, const at::Scalar& number) { _foreach_add__Scalar(self, -number); }
 std::vector<at::Tensor> _foreach_sub_ScalarList(at::TensorList self, at::ArrayRef<at::Scalar> numbers) {
   return _foreach_add_ScalarList(self, negated(numbers));
 }

@@ -37,7 +37,8 @@ struct Interpolate {
 
 template <typename F>
 void with_lists(
-    at::TensorList self, at::TensorList second, at::TensorList third, at::ArrayRef<at::Scalar> numbers, at::TensorList out) {
+    at::TensorList self, at::TensorList second, at::TensorList third, at::ArrayRef<at::Scalar> numbers,
+    at::TensorList out) {
   MUSA_DISPATCH(self[0].scalar_type(), "foreach", (MUSA_REAL, AT_EXPAND(AT_COMPLEX_TYPES)), {
     over_lists<scalar_t>(F(), as<op_t>(numbers), out, self, second, third);
   });
@@ -55,26 +56,25 @@ void interpolate_by_lists(at::TensorList self, at::TensorList end, at::TensorLis
 
 } // namespace
 
-#define MUSA_LIST_OPERATOR(NAME, FUNCTION)                                                                       \
-  std::vector<at::Tensor> NAME##_Scalar(                                                                         \
-      at::TensorList self, at::TensorList tensor1, at::TensorList tensor2, const at::Scalar& value) {            \
-    std::vector<at::Tensor> out = like(self);                                                                    \
-    with_lists<FUNCTION>(self, tensor1, tensor2, value, out);                                                    \
-    return out;                                                                                                  \
-  }                                                                                                              \
-  void NAME##__Scalar(                                                                                           \
-      at::TensorList self, at::TensorList tensor1, at::TensorList tensor2, const at::Scalar& value) {            \
-    with_lists<FUNCTION>(self, tensor1, tensor2, value, self);                                                   \
-  }                                                                                                              \
-  std::vector<at::Tensor> NAME##_ScalarList(                                                                     \
-      at::TensorList self, at::TensorList tensor1, at::TensorList tensor2, at::ArrayRef<at::Scalar> scalars) {   \
-    std::vector<at::Tensor> out = like(self);                                                                    \
-    with_lists<FUNCTION>(self, tensor1, tensor2, scalars, out);                                                  \
-    return out;                                                                                                  \
-  }                                                                                                              \
-  void NAME##__ScalarList(                                                                                       \
-      at::TensorList self, at::TensorList tensor1, at::TensorList tensor2, at::ArrayRef<at::Scalar> scalars) {   \
-    with_lists<FUNCTION>(self, tensor1, tensor2, scalars, self);                                                 \
+#define MUSA_LIST_OPERATOR(NAME, FUNCTION) \
+  std::vector<at::Tensor> NAME##_Scalar( \
+      at::TensorList self, at::TensorList tensor1, at::TensorList tensor2, const at::Scalar& value) { \
+    std::vector<at::Tensor> out = like(self); \
+    with_lists<FUNCTION>(self, tensor1, tensor2, value, out); \
+    return out; \
+  } \
+  void NAME##__Scalar(at::TensorList self, at::TensorList tensor1, at::TensorList tensor2, const at::Scalar& value) { \
+    with_lists<FUNCTION>(self, tensor1, tensor2, value, self); \
+  } \
+  std::vector<at::Tensor> NAME##_ScalarList( \
+      at::TensorList self, at::TensorList tensor1, at::TensorList tensor2, at::ArrayRef<at::Scalar> scalars) { \
+    std::vector<at::Tensor> out = like(self); \
+    with_lists<FUNCTION>(self, tensor1, tensor2, scalars, out); \
+    return out; \
+  } \
+  void NAME##__ScalarList( \
+      at::TensorList self, at::TensorList tensor1, at::TensorList tensor2, at::ArrayRef<at::Scalar> scalars) { \
+    with_lists<FUNCTION>(self, tensor1, tensor2, scalars, self); \
   }
 MUSA_LIST_OPERATOR(_foreach_addcmul, MultiplyAdd)
 MUSA_LIST_OPERATOR(_foreach_addcdiv, DivideAdd)

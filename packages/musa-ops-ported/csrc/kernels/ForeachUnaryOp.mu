@@ -14,12 +14,12 @@ namespace musa_ops_ported {
 namespace {
 
 // Defines a function object for an operator.
-#define MUSA_LIST_FUNCTION(NAME, EXPRESSION)                                         \
-  struct NAME {                                                                      \
-    template <typename T>                                                            \
-    __device__ C10_ALWAYS_INLINE T operator()(T x, T) const {                        \
-      return EXPRESSION;                                                             \
-    }                                                                                \
+#define MUSA_LIST_FUNCTION(NAME, EXPRESSION) \
+  struct NAME { \
+    template <typename T> \
+    __device__ C10_ALWAYS_INLINE T operator()(T x, T) const { \
+      return EXPRESSION; \
+    } \
   };
 MUSA_LIST_FUNCTION(Abs, std::abs(x))
 MUSA_LIST_FUNCTION(Acos, std::acos(x))
@@ -66,15 +66,13 @@ void apply(at::TensorList self, at::TensorList out) {
 } // namespace
 
 // Defines both overloads of an operator for the dtypes that it supports.
-#define MUSA_LIST_OPERATOR(NAME, FUNCTION, APPLY)             \
-  std::vector<at::Tensor> NAME(at::TensorList self) {         \
-    std::vector<at::Tensor> out = like(self);                 \
-    APPLY<FUNCTION>(self, out);                               \
-    return out;                                               \
-  }                                                           \
-  void NAME##_(at::TensorList self) {                         \
-    APPLY<FUNCTION>(self, self);                              \
-  }
+#define MUSA_LIST_OPERATOR(NAME, FUNCTION, APPLY) \
+  std::vector<at::Tensor> NAME(at::TensorList self) { \
+    std::vector<at::Tensor> out = like(self); \
+    APPLY<FUNCTION>(self, out); \
+    return out; \
+  } \
+  void NAME##_(at::TensorList self) { APPLY<FUNCTION>(self, self); }
 
 MUSA_LIST_OPERATOR(_foreach_abs, Abs, apply_real)
 MUSA_LIST_OPERATOR(_foreach_acos, Acos, apply)

@@ -4,10 +4,10 @@
 // determines the window starts.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/FractionalMaxPooling.h>
-#include <ATen/ops/empty.h>
 
 #include <limits>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "kernels.h"
@@ -123,7 +123,7 @@ void fractional_max_pool3d(
 at::Tensor fractional_max_pool3d_backward(
     const at::Tensor& grad_output, const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef output_size,
     const at::Tensor& indices) {
-  at::Tensor grad_input = at::empty({0}, self.options());
+  at::Tensor grad_input = aten::empty({0}, self.options());
   fractional_gradient_3d(grad_output, self, kernel_size, output_size, indices, grad_input);
   return grad_input;
 }

@@ -74,8 +74,12 @@ Common common(
     at::TensorList self, double lr, double weight_decay, bool maximize, const std::optional<at::Tensor>& grad_scale,
     const std::optional<at::Tensor>& found_inf) {
   return {
-      scalar_on_device(grad_scale, self[0], "grad_scale"), scalar_on_device(found_inf, self[0], "found_inf"), nullptr, lr,
-      weight_decay, maximize};
+      scalar_on_device(grad_scale, self[0], "grad_scale"),
+      scalar_on_device(found_inf, self[0], "found_inf"),
+      nullptr,
+      lr,
+      weight_decay,
+      maximize};
 }
 
 // The learning rate: a tensor on the device is read by the kernel, a host tensor is read here.
@@ -272,11 +276,8 @@ struct Adagrad {
   __device__ Update of(void* const* pointers) const {
     const double step = static_cast<double>(*static_cast<const float*>(pointers[3]));
     return {
-        Gradients<T>(common, pointers[1]),
-        static_cast<T*>(pointers[0]),
-        static_cast<T*>(pointers[2]),
-        static_cast<op_t>(common.rate() / (1 + (step - 1) * lr_decay)),
-        static_cast<op_t>(eps)};
+        Gradients<T>(common, pointers[1]), static_cast<T*>(pointers[0]), static_cast<T*>(pointers[2]),
+        static_cast<op_t>(common.rate() / (1 + (step - 1) * lr_decay)), static_cast<op_t>(eps)};
   }
 };
 
@@ -294,8 +295,9 @@ using MaybeTensor = std::optional<at::Tensor>;
 
 void _fused_adam_(
     at::TensorList self, at::TensorList grads, at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
-    at::TensorList max_exp_avg_sqs, at::TensorList state_steps, double lr, double beta1, double beta2, double weight_decay,
-    double eps, bool amsgrad, bool maximize, const MaybeTensor& grad_scale, const MaybeTensor& found_inf) {
+    at::TensorList max_exp_avg_sqs, at::TensorList state_steps, double lr, double beta1, double beta2,
+    double weight_decay, double eps, bool amsgrad, bool maximize, const MaybeTensor& grad_scale,
+    const MaybeTensor& found_inf) {
   adam(
       self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,
       common(self, lr, weight_decay, maximize, grad_scale, found_inf), beta1, beta2, eps, amsgrad, /*decoupled=*/false);
@@ -313,8 +315,9 @@ void _fused_adam__tensor_lr(
 }
 void _fused_adamw_(
     at::TensorList self, at::TensorList grads, at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
-    at::TensorList max_exp_avg_sqs, at::TensorList state_steps, double lr, double beta1, double beta2, double weight_decay,
-    double eps, bool amsgrad, bool maximize, const MaybeTensor& grad_scale, const MaybeTensor& found_inf) {
+    at::TensorList max_exp_avg_sqs, at::TensorList state_steps, double lr, double beta1, double beta2,
+    double weight_decay, double eps, bool amsgrad, bool maximize, const MaybeTensor& grad_scale,
+    const MaybeTensor& found_inf) {
   adam(
       self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,
       common(self, lr, weight_decay, maximize, grad_scale, found_inf), beta1, beta2, eps, amsgrad, /*decoupled=*/true);
@@ -332,17 +335,16 @@ void _fused_adamw__tensor_lr(
 }
 
 void _fused_sgd_(
-    at::TensorList self, at::TensorList grads, at::TensorList momentum_buffer_list, double weight_decay, double momentum,
-    double lr, double dampening, bool nesterov, bool maximize, bool is_first_step, const MaybeTensor& grad_scale,
-    const MaybeTensor& found_inf) {
-  sgd(
-      self, grads, momentum_buffer_list, common(self, lr, weight_decay, maximize, grad_scale, found_inf), momentum, dampening,
-      nesterov, is_first_step);
+    at::TensorList self, at::TensorList grads, at::TensorList momentum_buffer_list, double weight_decay,
+    double momentum, double lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
+    const MaybeTensor& grad_scale, const MaybeTensor& found_inf) {
+  sgd(self, grads, momentum_buffer_list, common(self, lr, weight_decay, maximize, grad_scale, found_inf), momentum,
+      dampening, nesterov, is_first_step);
 }
 void _fused_sgd__tensor_lr(
-    at::TensorList self, at::TensorList grads, at::TensorList momentum_buffer_list, double weight_decay, double momentum,
-    const at::Tensor& lr, double dampening, bool nesterov, bool maximize, bool is_first_step, const MaybeTensor& grad_scale,
-    const MaybeTensor& found_inf) {
+    at::TensorList self, at::TensorList grads, at::TensorList momentum_buffer_list, double weight_decay,
+    double momentum, const at::Tensor& lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
+    const MaybeTensor& grad_scale, const MaybeTensor& found_inf) {
   Common shared = common(self, 0, weight_decay, maximize, grad_scale, found_inf);
   take_rate(shared, lr, self[0]);
   sgd(self, grads, momentum_buffer_list, shared, momentum, dampening, nesterov, is_first_step);
@@ -353,12 +355,13 @@ void _fused_adagrad_(
     double lr_decay, double weight_decay, double eps, bool maximize, const MaybeTensor& grad_scale,
     const MaybeTensor& found_inf) {
   adagrad(
-      self, grads, state_sums, state_steps, common(self, lr, weight_decay, maximize, grad_scale, found_inf), lr_decay, eps);
+      self, grads, state_sums, state_steps, common(self, lr, weight_decay, maximize, grad_scale, found_inf), lr_decay,
+      eps);
 }
 void _fused_adagrad__tensor_lr(
-    at::TensorList self, at::TensorList grads, at::TensorList state_sums, at::TensorList state_steps, const at::Tensor& lr,
-    double lr_decay, double weight_decay, double eps, bool maximize, const MaybeTensor& grad_scale,
-    const MaybeTensor& found_inf) {
+    at::TensorList self, at::TensorList grads, at::TensorList state_sums, at::TensorList state_steps,
+    const at::Tensor& lr, double lr_decay, double weight_decay, double eps, bool maximize,
+    const MaybeTensor& grad_scale, const MaybeTensor& found_inf) {
   Common shared = common(self, 0, weight_decay, maximize, grad_scale, found_inf);
   take_rate(shared, lr, self[0]);
   adagrad(self, grads, state_sums, state_steps, shared, lr_decay, eps);

@@ -6,13 +6,11 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
 #include <ATen/native/GridSamplerUtils.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros_like.h>
 #include <musa_runtime/argument_checks.h>
 
 #include <cmath>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "kernels.h"
@@ -174,7 +172,7 @@ at::Tensor sample(const at::Tensor& input, const at::Tensor& grid, int64_t inter
   for (int d = 0; d < spatial; ++d) {
     shape.push_back(grid.size(1 + d));
   }
-  const at::Tensor out = at::empty(shape, input.options());
+  const at::Tensor out = aten::empty(shape, input.options());
   const Volume in(input, spatial), to(out, spatial), places = places_of(to);
   const Grid where(grid, spatial);
   MUSA_DISPATCH(input.scalar_type(), "grid_sampler", (MUSA_FLOATING), {
@@ -212,10 +210,11 @@ std::tuple<at::Tensor, at::Tensor> sample_gradient(
   at::Tensor grad_input;
   if (want_input) {
     at::globalContext().alertNotDeterministic(spatial == 2 ? "grid_sampler_2d_backward" : "grid_sampler_3d_backward");
-    grad_input = at::zeros_like(
-        input, input.options().dtype(half ? at::kFloat : input.scalar_type()), at::MemoryFormat::Contiguous);
+    grad_input = aten::zeros_like(
+        input,
+        input.options().dtype(half ? at::kFloat : input.scalar_type()).memory_format(at::MemoryFormat::Contiguous));
   }
-  const at::Tensor grad_grid = at::empty_like(grid, at::MemoryFormat::Contiguous);
+  const at::Tensor grad_grid = aten::empty_like(grid, at::MemoryFormat::Contiguous);
   const Volume in(input, spatial), out(gradient, spatial), places = places_of(out);
   const Volume into(want_input ? grad_input : input, spatial);
   const Grid where(grid, spatial), where_to(grad_grid, spatial);
@@ -266,8 +265,10 @@ void check(const at::Tensor& input, const at::Tensor& grid, int64_t interpolatio
     at::native::check_grid_sampler_3d(input, grid, interpolation);
   }
   TORCH_CHECK(
-      input.scalar_type() == grid.scalar_type(), "grid_sampler(): expected input and grid to have the same dtype, "
-      "but got ", input.scalar_type(), " and ", grid.scalar_type());
+      input.scalar_type() == grid.scalar_type(),
+      "grid_sampler(): expected input and grid to have the same dtype, "
+      "but got ",
+      input.scalar_type(), " and ", grid.scalar_type());
 }
 
 } // namespace
@@ -288,15 +289,13 @@ std::tuple<at::Tensor, at::Tensor> grid_sampler_2d_backward(
     const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& grid, int64_t interpolation_mode,
     int64_t padding_mode, bool align_corners, std::array<bool, 2> output_mask) {
   check(input, grid, interpolation_mode, 2);
-  return sample_gradient<2>(
-      grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask[0]);
+  return sample_gradient<2>(grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask[0]);
 }
 std::tuple<at::Tensor, at::Tensor> grid_sampler_3d_backward(
     const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& grid, int64_t interpolation_mode,
     int64_t padding_mode, bool align_corners, std::array<bool, 2> output_mask) {
   check(input, grid, interpolation_mode, 3);
-  return sample_gradient<3>(
-      grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask[0]);
+  return sample_gradient<3>(grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask[0]);
 }
 
 } // namespace musa_ops_ported

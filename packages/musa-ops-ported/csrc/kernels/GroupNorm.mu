@@ -2,9 +2,8 @@
 // Copyright (c) torch_musa contributors
 // Normalization of groups of channels of each sample.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/optional.h"
@@ -77,8 +76,8 @@ void group_norm(
 
 void forward(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, int64_t samples, int64_t channels,
-    int64_t places,
-    int64_t groups, double eps, const at::Tensor& output, const at::Tensor& mean, const at::Tensor& rstd) {
+    int64_t places, int64_t groups, double eps, const at::Tensor& output, const at::Tensor& mean,
+    const at::Tensor& rstd) {
   const at::Tensor in = planes_of(input, samples, channels, places);
   const at::Tensor out = planes_of(output, samples, channels, places);
   const auto real = at::toOpMathType(input.scalar_type());
@@ -150,8 +149,7 @@ void group_sums(const Groups& groups, const at::Tensor& sums, const at::Tensor& 
 template <typename T>
 void input_gradient(
     const Groups& groups, const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& means,
-    const at::Tensor& rstds,
-    const at::Tensor& weight, const at::Tensor& of_groups, const at::Tensor& grad_input) {
+    const at::Tensor& rstds, const at::Tensor& weight, const at::Tensor& of_groups, const at::Tensor& grad_input) {
   using Real = at::opmath_type<T>;
   using Pair = Sums<Real, 2>;
   const T* const g = grad_out.const_data_ptr<T>();
@@ -201,18 +199,17 @@ void parameter_gradients(
 void backward(
     const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& rstd,
     const at::Tensor& weight, int64_t samples, int64_t channels, int64_t places, int64_t groups,
-    const at::Tensor& grad_input,
-    const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
+    const at::Tensor& grad_input, const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
   const at::Tensor g = planes_of(grad_out, samples, channels, places);
   const at::Tensor x = planes_of(input, samples, channels, places);
   const auto real = at::toOpMathType(input.scalar_type());
   const at::Tensor means = dense_as(mean, real), rstds = dense_as(rstd, real), w = dense_as(weight, real);
-  const at::Tensor sums = at::empty({samples, channels, 2}, input.options().dtype(real));
+  const at::Tensor sums = aten::empty({samples, channels, 2}, input.options().dtype(real));
   const Groups of_input(x, groups), of_gradient(g, groups);
   MUSA_DISPATCH(input.scalar_type(), "group_norm_backward", (MUSA_FLOATING), {
     channel_sums<scalar_t>(of_gradient, of_input, g, x, means, rstds, sums);
     if (grad_input.defined()) {
-      const at::Tensor of_groups = at::empty({samples, groups, 2}, sums.options());
+      const at::Tensor of_groups = aten::empty({samples, groups, 2}, sums.options());
       group_sums<op_t>(of_input, sums, w, of_groups);
       const at::Tensor out = planes_of(grad_input, samples, channels, places);
       input_gradient<scalar_t>(of_input, g, x, means, rstds, w, of_groups, out);
@@ -233,16 +230,14 @@ void backward(
 
 void check(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, int64_t samples, int64_t channels,
-    int64_t places,
-    int64_t groups) {
+    int64_t places, int64_t groups) {
   TORCH_CHECK(groups > 0, "Expected num groups to be greater than 0, got ", groups);
   TORCH_CHECK(
       channels % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got ", channels,
       " channels and num_groups=", groups);
   TORCH_CHECK(
       input.numel() == samples * channels * places, "Expected an input of ", samples, " samples of ", channels,
-      " channels of ",
-      places, " elements, but got input of shape ", input.sizes());
+      " channels of ", places, " elements, but got input of shape ", input.sizes());
   for (const at::Tensor& parameter : {weight, bias}) {
     TORCH_CHECK(
         !parameter.defined() || (parameter.dim() == 1 && parameter.numel() == channels),
@@ -258,7 +253,7 @@ void check(
 }
 
 at::Tensor gradient_for(const at::Tensor& weight, bool wanted, const at::Tensor& input, int64_t channels) {
-  return !wanted ? at::Tensor() : at::empty({channels}, weight.defined() ? weight.options() : input.options());
+  return !wanted ? at::Tensor() : aten::empty({channels}, weight.defined() ? weight.options() : input.options());
 }
 
 } // namespace
@@ -270,13 +265,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> native_group_norm(
   check(input, scale, shift, N, C, HxW, group);
   TORCH_CHECK(
       input.is_contiguous(input.suggest_memory_format()),
-      "Expected an input that is contiguous in its memory format, got strides ",
-      input.strides());
-  const at::Tensor output = at::empty_like(input, input.suggest_memory_format());
+      "Expected an input that is contiguous in its memory format, got strides ", input.strides());
+  const at::Tensor output = aten::empty_like(input, input.suggest_memory_format());
   // As on the CPU, statistics have the dtype of weight and bias.
   const auto kept = scale.defined() ? scale.scalar_type() : shift.defined() ? shift.scalar_type() : input.scalar_type();
-  const at::Tensor mean = at::empty({N, group}, input.options().dtype(kept));
-  const at::Tensor rstd = at::empty_like(mean);
+  const at::Tensor mean = aten::empty({N, group}, input.options().dtype(kept));
+  const at::Tensor rstd = aten::empty_like(mean);
   forward(input, scale, shift, N, C, HxW, group, eps, output, mean, rstd);
   return {output, mean, rstd};
 }
@@ -293,8 +287,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> native_group_norm_backward(
   TORCH_CHECK(
       mean.numel() == N * group && rstd.numel() == N * group, "expected statistics of each of ", N, " x ", group,
       " groups, got ", mean.sizes(), " and ", rstd.sizes());
-  const at::Tensor grad_input =
-      output_mask[0] ? at::empty_like(input, input.suggest_memory_format()) : at::Tensor();
+  const at::Tensor grad_input = output_mask[0] ? aten::empty_like(input, input.suggest_memory_format()) : at::Tensor();
   const at::Tensor grad_weight = gradient_for(scale, output_mask[1], input, C);
   const at::Tensor grad_bias = gradient_for(scale, output_mask[2], input, C);
   backward(grad_out, input, mean, rstd, scale, N, C, HxW, group, grad_input, grad_weight, grad_bias);

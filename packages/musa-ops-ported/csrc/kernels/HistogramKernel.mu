@@ -8,11 +8,11 @@
 #include <ATen/native/Histogram.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/zeros.h>
 
 #include <array>
 #include <vector>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 
@@ -101,9 +101,9 @@ void fill_histogram(
   const int64_t dimensions = self.size(-1);
   at::assert_no_internal_overlap(hist);
   TORCH_CHECK_NOT_IMPLEMENTED(
-      dimensions <= kMaxDims, "a histogram over ", dimensions, " dimensions: the device's kernel takes up to ", kMaxDims,
-      ".\nFix: compute it on the host: torch.histogramdd(x.cpu(), ...)");
-  const at::Tensor sums = at::zeros(hist.sizes(), hist.options().dtype(at::kDouble));
+      dimensions <= kMaxDims, "a histogram over ", dimensions, " dimensions: the device's kernel takes up to ",
+      kMaxDims, ".\nFix: compute it on the host: torch.histogramdd(x.cpu(), ...)");
+  const at::Tensor sums = aten::zeros(hist.sizes(), hist.options().dtype(at::kDouble));
   const at::Tensor points = self.reshape({-1, dimensions}).contiguous();
   const auto weights = weight.has_value() ? std::optional<at::Tensor>(weight->reshape({-1})) : std::nullopt;
   MUSA_DISPATCH(self.scalar_type(), "histogram", (AT_EXPAND(AT_FLOATING_TYPES)), {

@@ -4,11 +4,11 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/UnfoldBackward.h>
 #include <ATen/native/im2col_shape_check.h>
-#include <ATen/ops/empty.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/Load.h>
 #include <musa_runtime/argument_checks.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/elements.h"
 #include "engines/for_each.muh"
@@ -24,7 +24,11 @@ struct Blocks {
   int64_t size, kernel, dilation, padding, stride, count;
 
   Blocks(int64_t size, int64_t kernel, int64_t dilation, int64_t padding, int64_t stride)
-      : size(size), kernel(kernel), dilation(dilation), padding(padding), stride(stride),
+      : size(size),
+        kernel(kernel),
+        dilation(dilation),
+        padding(padding),
+        stride(stride),
         count(div_rtn<int64_t>(size + 2 * padding - dilation * (kernel - 1) - 1, stride) + 1) {}
 
   // The input position of element k of a block, which may be outside the image.
@@ -80,7 +84,10 @@ void to_image(
     const at::Tensor& self, at::IntArrayRef output_size, at::IntArrayRef kernel, at::IntArrayRef dilation,
     at::IntArrayRef padding, at::IntArrayRef stride, at::Tensor& out) {
   check_pairs(
-      {{"output_size", output_size}, {"kernel_size", kernel}, {"dilation", dilation}, {"padding", padding},
+      {{"output_size", output_size},
+       {"kernel_size", kernel},
+       {"dilation", dilation},
+       {"padding", padding},
        {"stride", stride}});
   at::native::col2im_shape_check(
       self, at::Tensor(), output_size[0], output_size[1], kernel[0], kernel[1], dilation[0], dilation[1], padding[0],
@@ -125,8 +132,8 @@ void unfold_gradient(at::Tensor& out, const at::Tensor& gradient, int64_t dimens
   at::DimVector expected(out.sizes());
   if (!number) {
     TORCH_CHECK(
-        size >= 0 && size <= out.size(dim), "unfold_backward: size ", size, " exceeds dimension ", dim, " of the input, of ",
-        out.size(dim), " elements");
+        size >= 0 && size <= out.size(dim), "unfold_backward: size ", size, " exceeds dimension ", dim,
+        " of the input, of ", out.size(dim), " elements");
     expected[dim] = (out.size(dim) - size) / step + 1;
   }
   expected.push_back(size);
@@ -162,7 +169,7 @@ void unfold_gradient(at::Tensor& out, const at::Tensor& gradient, int64_t dimens
 at::Tensor im2col(
     const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef dilation, at::IntArrayRef padding,
     at::IntArrayRef stride) {
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = aten::empty({0}, self.options());
   to_columns(self, kernel_size, dilation, padding, stride, out);
   return out;
 }
@@ -175,7 +182,7 @@ at::Tensor& im2col_out(
 at::Tensor col2im(
     const at::Tensor& self, at::IntArrayRef output_size, at::IntArrayRef kernel_size, at::IntArrayRef dilation,
     at::IntArrayRef padding, at::IntArrayRef stride) {
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = aten::empty({0}, self.options());
   to_image(self, output_size, kernel_size, dilation, padding, stride, out);
   return out;
 }

@@ -4,15 +4,12 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/Load.h>
 
 #include <limits>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/elements.h"
 #include "engines/prefix_sum.muh"
@@ -22,9 +19,7 @@
 namespace musa_ops_ported {
 namespace {
 
-at::Tensor at_least_1d(const at::Tensor& tensor) {
-  return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor;
-}
+at::Tensor at_least_1d(const at::Tensor& tensor) { return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor; }
 
 // Calls f(offset in `indexed`, offset in `other`) for the elements of `other`: slice k along dim corresponds to slice
 // index[k] of `indexed`.
@@ -81,8 +76,8 @@ at::Scalar identity_of(Reduction how) {
 // Divides sums by counts to get means. `counted` has a dtype that supports division.
 void divide_by_counts(
     const at::Tensor& out, int64_t dim, const at::Tensor& index, const at::Tensor& source, bool include_self) {
-  at::Tensor counts = include_self ? at::ones_like(out) : at::zeros_like(out);
-  counts.index_add_(dim, index, at::ones_like(source));
+  at::Tensor counts = include_self ? aten::ones_like(out) : aten::zeros_like(out);
+  counts.index_add_(dim, index, aten::ones_like(source));
   counts.masked_fill_(counts.eq(0), 1);
   if (at::isFloatingType(out.scalar_type())) {
     out.div_(counts);
@@ -119,7 +114,7 @@ void index_reduce(
   const Reduction how = reduction_of(reduce);
   if (at::isReducedFloatingType(out.scalar_type()) && (how == Reduction::Product || how == Reduction::Mean)) {
     // Accumulates in float, so that the result is rounded once.
-    const at::Tensor wide = at::empty(out.sizes(), out.options().dtype(at::kFloat));
+    const at::Tensor wide = aten::empty(out.sizes(), out.options().dtype(at::kFloat));
     index_reduce(self.to(at::kFloat), dim, index, source.to(at::kFloat), reduce, include_self, wide);
     out.copy_(wide);
     return;
@@ -170,7 +165,7 @@ at::Tensor& index_select_out(const at::Tensor& self, int64_t dimension, const at
   if (self.dim() > 0) {
     sizes[dim] = index.numel();
   }
-  at::native::resize_output(out, sizes);
+  aten::resize_output(out, sizes);
   at::assert_no_overlap(out, self);
   at::assert_no_overlap(out, index);
   if (out.numel() == 0) {
@@ -186,7 +181,7 @@ at::Tensor& index_select_out(const at::Tensor& self, int64_t dimension, const at
   return out;
 }
 at::Tensor index_select(const at::Tensor& self, int64_t dim, const at::Tensor& index) {
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = aten::empty({0}, self.options());
   return index_select_out(self, dim, index, out);
 }
 
@@ -196,11 +191,11 @@ at::Tensor repeat_interleave_Tensor(const at::Tensor& repeats, std::optional<int
   TORCH_CHECK(
       repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt, "repeats has to be Long or Int tensor");
   if (repeats.size(0) == 0) {
-    return at::empty({0}, repeats.options());
+    return aten::empty({0}, repeats.options());
   }
   const at::Tensor given = repeats.resolve_neg().contiguous(); // the dispatcher passes negated views on
   const int64_t count = given.numel();
-  const at::Tensor ends = at::empty({count}, given.options().dtype(at::kLong));
+  const at::Tensor ends = aten::empty({count}, given.options().dtype(at::kLong));
   int64_t* const until = ends.mutable_data_ptr<int64_t>();
   at::Tensor out;
   MUSA_BY_INDEX_TYPE(given.scalar_type(), {
@@ -211,7 +206,7 @@ at::Tensor repeat_interleave_Tensor(const at::Tensor& repeats, std::optional<int
       until[i] = before + own;
     });
     const int64_t total = output_size ? *output_size : sums.total();
-    out = at::empty({total}, given.options());
+    out = aten::empty({total}, given.options());
     index_t* const to = out.template mutable_data_ptr<index_t>();
     for_each(total, [=] __device__(int64_t i) {
       CUDA_KERNEL_ASSERT((i > 0 || until[count - 1] == total) && "allocated size does not match required size");

@@ -8,12 +8,12 @@
 #include <ATen/native/IndexingUtils.h>
 #include <ATen/native/TensorAdvancedIndexing.h>
 #include <ATen/native/TensorIterator.h>
-#include <ATen/ops/empty.h>
 #include <c10/util/complex.h>
 #include <c10/util/Load.h>
 
 #include <algorithm>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
@@ -68,8 +68,8 @@ struct IndexPlan {
   template <typename Use>
   __device__ C10_ALWAYS_INLINE void each_coordinate(int64_t element, const Use& use) const {
     for (int d = 0; d + 1 < dims; ++d) {
-      const int64_t quotient = (element >> 31) == 0 ? static_cast<uint32_t>(element) / static_cast<uint32_t>(sizes[d])
-                                                    : element / sizes[d];
+      const int64_t quotient =
+          (element >> 31) == 0 ? static_cast<uint32_t>(element) / static_cast<uint32_t>(sizes[d]) : element / sizes[d];
       use(d, element - quotient * sizes[d]);
       element = quotient;
     }
@@ -107,7 +107,8 @@ struct IndexPlan {
     if (dims == 0 || earlier != nullptr || first[0] != size || second[0] != size) {
       return size;
     }
-    uint64_t all = reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(in) | static_cast<uint64_t>(sizes[0] * size);
+    uint64_t all =
+        reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(in) | static_cast<uint64_t>(sizes[0] * size);
     for (int d = 1; d < dims; ++d) {
       all |= static_cast<uint64_t>(first[d]) | static_cast<uint64_t>(second[d]);
     }
@@ -133,7 +134,7 @@ IndexPlan plan_indices(const at::TensorIteratorBase& iter, at::IntArrayRef sizes
   int from = 0;
   for (; static_cast<int>(sizes.size()) - from > IndexPlan::kIndices; from += IndexPlan::kIndices) {
     const IndexPlan plan(iter, sizes, strides, from, offsets);
-    offsets = at::empty({iter.numel()}, iter.tensor_base(2).options().dtype(at::kLong));
+    offsets = aten::empty({iter.numel()}, iter.tensor_base(2).options().dtype(at::kLong));
     int64_t* const to = offsets.mutable_data_ptr<int64_t>();
     for_each(iter.numel(), [=] __device__(int64_t i) { to[i] = plan.at(i).indexed; });
   }
@@ -169,8 +170,7 @@ void index_put(at::TensorIterator& iter, at::IntArrayRef sizes, at::IntArrayRef 
       for_each(iter.numel(), [=] __device__(int64_t i) {
         const auto place = plan.at(i);
         gpuAtomicAddNoReturn(
-            reinterpret_cast<scalar_t*>(out + place.first + place.indexed),
-            c10::load<scalar_t>(in + place.second));
+            reinterpret_cast<scalar_t*>(out + place.first + place.indexed), c10::load<scalar_t>(in + place.second));
       });
     });
     return;
@@ -244,7 +244,9 @@ void index_put_into(
 // for_each_offset over the operands of an iterator, with offsets in bytes.
 template <typename F, typename... Operands>
 void over(const at::TensorIteratorBase& iter, const F& f, Operands... operands) {
-  const auto outer_first = [](at::IntArrayRef inner_first) { return at::DimVector(inner_first.rbegin(), inner_first.rend()); };
+  const auto outer_first = [](at::IntArrayRef inner_first) {
+    return at::DimVector(inner_first.rbegin(), inner_first.rend());
+  };
   for_each_offset(outer_first(iter.shape()), f, outer_first(iter.strides(operands))...);
 }
 
@@ -302,9 +304,12 @@ void take(at::TensorIterator& iter, const at::TensorBase& input) {
   const char* const indices = static_cast<const char*>(iter.data_ptr(1));
   MUSA_BY_SIZE(iter.element_size(0), {
     const Bytes* const in = static_cast<const Bytes*>(input.const_data_ptr());
-    over(iter, [=] __device__(int64_t, const auto& at) {
-      *reinterpret_cast<Bytes*>(out + at[0]) = in[flat.at(*reinterpret_cast<const int64_t*>(indices + at[1]))];
-    }, 0, 1);
+    over(
+        iter,
+        [=] __device__(int64_t, const auto& at) {
+          *reinterpret_cast<Bytes*>(out + at[0]) = in[flat.at(*reinterpret_cast<const int64_t*>(indices + at[1]))];
+        },
+        0, 1);
   });
 }
 
@@ -314,15 +319,18 @@ void put(at::TensorIterator& iter, const at::TensorBase& self, bool accumulate) 
   const char* const indices = static_cast<const char*>(iter.data_ptr(1));
   MUSA_DISPATCH(iter.dtype(0), "put", (MUSA_ALL), {
     scalar_t* const out = self.mutable_data_ptr<scalar_t>();
-    over(iter, [=] __device__(int64_t, const auto& at) {
-      scalar_t* const to = out + flat.at(*reinterpret_cast<const int64_t*>(indices + at[1]));
-      const scalar_t value = c10::load<scalar_t>(source + at[0]);
-      if (accumulate) {
-        gpuAtomicAddNoReturn(to, value);
-      } else {
-        *to = value;
-      }
-    }, 0, 1);
+    over(
+        iter,
+        [=] __device__(int64_t, const auto& at) {
+          scalar_t* const to = out + flat.at(*reinterpret_cast<const int64_t*>(indices + at[1]));
+          const scalar_t value = c10::load<scalar_t>(source + at[0]);
+          if (accumulate) {
+            gpuAtomicAddNoReturn(to, value);
+          } else {
+            *to = value;
+          }
+        },
+        0, 1);
   });
 }
 

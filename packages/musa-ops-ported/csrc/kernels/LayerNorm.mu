@@ -3,14 +3,13 @@
 // Normalization of rows: layer norm (mean and variance) and RMS norm (root mean square).
 #include <ATen/core/Tensor.h>
 #include <ATen/native/layer_norm.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <musa_runtime/argument_checks.h>
 
 #include <algorithm>
 #include <limits>
 #include <type_traits>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/optional.h"
@@ -28,8 +27,7 @@ struct Rows {
 template <typename T, bool centered>
 void forward(
     Rows rows, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
-    const at::Tensor& output,
-    const at::Tensor& means, const at::Tensor& rstds) {
+    const at::Tensor& output, const at::Tensor& means, const at::Tensor& rstds) {
   using Real = at::opmath_type<T>;
   const T* const in = input.const_data_ptr<T>();
   const Real* const scale = data_or_null<Real>(weight);
@@ -159,7 +157,7 @@ void parameter_gradients(
   using Real = at::opmath_type<T>;
   using Pair = Sums<Real, 2>;
   const int64_t parts = std::clamp<int64_t>(rows.count / 32, 1, 64);
-  const at::Tensor partial = at::empty(
+  const at::Tensor partial = aten::empty(
       {parts, rows.size, 2},
       (grad_weight.defined() ? grad_weight : grad_bias).options().dtype(c10::CppTypeToScalarType<Real>::value));
   Pair* const sums = reinterpret_cast<Pair*>(partial.mutable_data_ptr<Real>());
@@ -208,8 +206,7 @@ void backward(
     const at::Tensor scale = dense_as(weight, real);
     const Elements<scalar_t, centered> elements{
         g.const_data_ptr<scalar_t>(), x.const_data_ptr<scalar_t>(), data_or_null<op_t>(means),
-        rstds.const_data_ptr<op_t>(),
-        rows.size};
+        rstds.const_data_ptr<op_t>(), rows.size};
     if (grad_input.defined() && rows.count * rows.size > 0) {
       input_gradient<scalar_t, centered>(rows, elements, scale, grad_input);
     }
@@ -242,7 +239,7 @@ void check_parameters(const at::Tensor& input, const at::Tensor& weight, const a
 }
 
 at::Tensor gradient_for(const at::Tensor& parameter, bool wanted, const at::Tensor& input, at::IntArrayRef shape) {
-  return !wanted ? at::Tensor() : at::empty(shape, parameter.defined() ? parameter.options() : input.options());
+  return !wanted ? at::Tensor() : aten::empty(shape, parameter.defined() ? parameter.options() : input.options());
 }
 
 } // namespace
@@ -254,10 +251,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> native_layer_norm(
   const auto [count, size] = at::native::_check_layer_norm_inputs(input, normalized_shape, scale, shift);
   check_parameters(input, scale, shift);
   const at::Tensor x = input.contiguous();
-  const at::Tensor out = at::empty_like(x, at::MemoryFormat::Contiguous);
+  const at::Tensor out = aten::empty_like(x, at::MemoryFormat::Contiguous);
   const auto real = at::toOpMathType(input.scalar_type());
-  const at::Tensor mean = at::empty(shape_of_statistics(input, normalized_shape), input.options().dtype(real));
-  const at::Tensor rstd = at::empty_like(mean);
+  const at::Tensor mean = aten::empty(shape_of_statistics(input, normalized_shape), input.options().dtype(real));
+  const at::Tensor rstd = aten::empty_like(mean);
   const at::Tensor w = dense_as(scale, real), b = dense_as(shift, real);
   const Rows rows{count, size};
   MUSA_DISPATCH(input.scalar_type(), "layer_norm", (MUSA_FLOATING), {
@@ -273,7 +270,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> native_layer_norm_backward(
   const at::Tensor scale = or_undefined(weight), shift = or_undefined(bias);
   const auto [count, size] = at::native::_check_layer_norm_inputs(input, normalized_shape, scale, shift);
   check_parameters(input, scale, shift);
-  const at::Tensor grad_input = output_mask[0] ? at::empty_like(input, at::MemoryFormat::Contiguous) : at::Tensor();
+  const at::Tensor grad_input = output_mask[0] ? aten::empty_like(input, at::MemoryFormat::Contiguous) : at::Tensor();
   const at::Tensor grad_weight = gradient_for(scale, output_mask[1], input, normalized_shape);
   const at::Tensor grad_bias = gradient_for(shift.defined() ? shift : scale, output_mask[2], input, normalized_shape);
   backward</*centered=*/true>(
@@ -288,9 +285,9 @@ std::tuple<at::Tensor, at::Tensor> _fused_rms_norm(
   const auto [count, size] = at::native::_check_layer_norm_inputs(input, normalized_shape, scale, at::Tensor());
   check_parameters(input, scale, at::Tensor());
   const at::Tensor x = input.contiguous();
-  const at::Tensor out = at::empty_like(x, at::MemoryFormat::Contiguous);
+  const at::Tensor out = aten::empty_like(x, at::MemoryFormat::Contiguous);
   const auto real = at::toOpMathType(input.scalar_type());
-  const at::Tensor rstd = at::empty(shape_of_statistics(input, normalized_shape), input.options().dtype(real));
+  const at::Tensor rstd = aten::empty(shape_of_statistics(input, normalized_shape), input.options().dtype(real));
   const at::Tensor w = dense_as(scale, real);
   const Rows rows{count, size};
   MUSA_DISPATCH(input.scalar_type(), "rms_norm", (MUSA_FLOATING), {
@@ -306,7 +303,7 @@ std::tuple<at::Tensor, at::Tensor> _fused_rms_norm_backward(
   const at::Tensor scale = or_undefined(weight);
   const auto [count, size] = at::native::_check_layer_norm_inputs(input, normalized_shape, scale, at::Tensor());
   check_parameters(input, scale, at::Tensor());
-  const at::Tensor grad_input = output_mask[0] ? at::empty_like(input, at::MemoryFormat::Contiguous) : at::Tensor();
+  const at::Tensor grad_input = output_mask[0] ? aten::empty_like(input, at::MemoryFormat::Contiguous) : at::Tensor();
   const at::Tensor grad_weight = gradient_for(scale, output_mask[1], input, normalized_shape);
   backward</*centered=*/false>(
       Rows{count, size}, grad_out, input, at::Tensor(), rstd, scale, grad_input, grad_weight, at::Tensor());

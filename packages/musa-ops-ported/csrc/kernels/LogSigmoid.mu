@@ -2,8 +2,8 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/pointwise.muh"
 #include "kernels.h"
@@ -52,7 +52,7 @@ std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
   at::Tensor output;
   auto iter = at::TensorIterator::unary_op(output, self);
   MUSA_DISPATCH(iter.common_dtype(), "log_sigmoid_forward", (MUSA_FLOATING), { log_sigmoid<scalar_t>(iter); });
-  return {iter.output(), at::empty({0}, self.options())};
+  return {iter.output(), aten::empty({0}, self.options())};
 }
 
 at::Tensor& log_sigmoid_backward_grad_input(

@@ -4,10 +4,8 @@
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/mean.h>
-#include <ATen/ops/sum.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/optional.h"
 #include "engines/pointwise.muh"
@@ -42,8 +40,8 @@ void gradients(at::TensorIteratorBase& iter) {
 at::Tensor losses_of(const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight) {
   TORCH_CHECK(
       self.sizes() == target.sizes(), "Using a target size (", target.sizes(),
-      ") that is different to the input size (",
-      self.sizes(), ") is deprecated. Please ensure they have the same size.");
+      ") that is different to the input size (", self.sizes(),
+      ") is deprecated. Please ensure they have the same size.");
   at::Tensor loss;
   auto iter = at::TensorIteratorConfig().add_output(loss).add_const_input(self).add_const_input(target).build();
   MUSA_DISPATCH(iter.common_dtype(), "binary_cross_entropy", (MUSA_FLOATING), { losses<scalar_t>(iter); });
@@ -56,8 +54,7 @@ at::Tensor losses_of(const at::Tensor& self, const at::Tensor& target, const std
 
 at::Tensor gradients_of(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
-    const std::optional<at::Tensor>& weight,
-    int64_t reduction) {
+    const std::optional<at::Tensor>& weight, int64_t reduction) {
   at::Tensor gradient;
   const at::Tensor incoming = grad_output.expand_as(self);
   auto iter = at::TensorIteratorConfig()
@@ -89,23 +86,21 @@ at::Tensor& binary_cross_entropy_out(
     const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight, int64_t reduction,
     at::Tensor& out) {
   const at::Tensor loss = musa_ops_ported::binary_cross_entropy(self, target, weight, reduction);
-  at::native::resize_output(out, loss.sizes());
+  aten::resize_output(out, loss.sizes());
   return out.copy_(loss);
 }
 
 at::Tensor binary_cross_entropy_backward(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
-    const std::optional<at::Tensor>& weight,
-    int64_t reduction) {
+    const std::optional<at::Tensor>& weight, int64_t reduction) {
   return gradients_of(grad_output, self, target, weight, reduction);
 }
 
 at::Tensor& binary_cross_entropy_backward_grad_input(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
-    const std::optional<at::Tensor>& weight,
-    int64_t reduction, at::Tensor& grad_input) {
+    const std::optional<at::Tensor>& weight, int64_t reduction, at::Tensor& grad_input) {
   const at::Tensor gradient = gradients_of(grad_output, self, target, weight, reduction);
-  at::native::resize_output(grad_input, gradient.sizes());
+  aten::resize_output(grad_input, gradient.sizes());
   return grad_input.copy_(gradient);
 }
 

@@ -4,8 +4,6 @@
 // input, by forward and backward passes over the sequence with a blank between labels. All computations are in log
 // space.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
@@ -15,6 +13,7 @@
 #include <limits>
 #include <vector>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/optional.h"
@@ -133,8 +132,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kCtcThreads) ctc_beta(const Batch<T> batch, 
 template <typename T>
 void ctc_gradient(
     const Batch<T>& batch, const at::Tensor& grad, const at::Tensor& losses, const at::Tensor& alphas,
-    const at::Tensor& betas,
-    bool zero_infinity, const at::Tensor& grad_input) {
+    const at::Tensor& betas, bool zero_infinity, const at::Tensor& grad_input) {
   constexpr T none = -std::numeric_limits<T>::infinity();
   const T* const g = grad.const_data_ptr<T>();
   const int64_t grad_step = grad.stride(0);
@@ -171,15 +169,13 @@ struct Sequences {
 
   Sequences(
       const at::Tensor& log_probs, const at::Tensor& targets, at::IntArrayRef input_lengths,
-      at::IntArrayRef target_lengths,
-      int64_t blank)
+      at::IntArrayRef target_lengths, int64_t blank)
       : labels(dense_as(targets, at::kLong)) {
     TORCH_CHECK(log_probs.dim() == 3, "log_probs must be 3-dimensional (time, batch, class), got ", log_probs.sizes());
     TORCH_CHECK(log_probs.numel() > 0, "log_probs tensor must not be empty");
     TORCH_CHECK(
         targets.scalar_type() == at::kLong || targets.scalar_type() == at::kInt,
-        "targets must be of dtype int32 or int64, got ",
-        targets.scalar_type());
+        "targets must be of dtype int32 or int64, got ", targets.scalar_type());
     TORCH_CHECK(
         targets.device() == log_probs.device(), "expected targets on ", log_probs.device(), ", got ", targets.device());
     samples = log_probs.size(1);
@@ -219,10 +215,20 @@ struct Sequences {
   Batch<T> batch(const at::Tensor& log_probs, int64_t blank) const {
     const int64_t* const of = numbers.const_data_ptr<int64_t>();
     return {
-        log_probs.const_data_ptr<T>(), log_probs.stride(0), log_probs.stride(1), log_probs.stride(2),
-        labels.const_data_ptr<int64_t>(), 1, of, of + samples, of + 2 * samples, log_probs.size(0), samples,
+        log_probs.const_data_ptr<T>(),
+        log_probs.stride(0),
+        log_probs.stride(1),
+        log_probs.stride(2),
+        labels.const_data_ptr<int64_t>(),
+        1,
+        of,
+        of + samples,
+        of + 2 * samples,
+        log_probs.size(0),
+        samples,
         log_probs.size(2),
-        2 * longest + 1, blank};
+        2 * longest + 1,
+        blank};
   }
   // Threads per block: one per position, up to kCtcThreads.
   int threads() const {
@@ -239,17 +245,15 @@ struct Sequences {
 
 std::tuple<at::Tensor, at::Tensor> _ctc_loss(
     const at::Tensor& log_probs, const at::Tensor& targets, at::IntArrayRef input_lengths,
-    at::IntArrayRef target_lengths,
-    int64_t blank, bool) {
+    at::IntArrayRef target_lengths, int64_t blank, bool) {
   const Sequences sequences(log_probs, targets, input_lengths, target_lengths, blank);
   const at::Tensor alpha =
-      at::empty({sequences.samples, log_probs.size(0), 2 * sequences.longest + 1}, log_probs.options());
-  const at::Tensor loss = at::empty({sequences.samples}, log_probs.options());
+      aten::empty({sequences.samples, log_probs.size(0), 2 * sequences.longest + 1}, log_probs.options());
+  const at::Tensor loss = aten::empty({sequences.samples}, log_probs.options());
   MUSA_DISPATCH(log_probs.scalar_type(), "ctc_loss", (AT_EXPAND(AT_FLOATING_TYPES)), {
-    ctc_alpha<scalar_t>
-        <<<sequences.blocks(), sequences.threads(), 0, c10::musa::getCurrentMUSAStream()>>>(
-            sequences.batch<scalar_t>(log_probs, blank), alpha.mutable_data_ptr<scalar_t>(),
-            loss.mutable_data_ptr<scalar_t>());
+    ctc_alpha<scalar_t><<<sequences.blocks(), sequences.threads(), 0, c10::musa::getCurrentMUSAStream()>>>(
+        sequences.batch<scalar_t>(log_probs, blank), alpha.mutable_data_ptr<scalar_t>(),
+        loss.mutable_data_ptr<scalar_t>());
     C10_MUSA_KERNEL_LAUNCH_CHECK();
   });
   return {loss, alpha};
@@ -266,8 +270,8 @@ at::Tensor _ctc_loss_backward(
   musa_runtime::check_shape(
       op, "log_alpha", log_alpha, {sequences.samples, log_probs.size(0), 2 * sequences.longest + 1});
   const at::Tensor alpha = log_alpha.contiguous(), loss = neg_log_likelihood.contiguous();
-  const at::Tensor beta = at::empty_like(alpha);
-  const at::Tensor grad_input = at::empty_like(log_probs, at::MemoryFormat::Contiguous);
+  const at::Tensor beta = aten::empty_like(alpha);
+  const at::Tensor grad_input = aten::empty_like(log_probs, at::MemoryFormat::Contiguous);
   MUSA_DISPATCH(log_probs.scalar_type(), "ctc_loss_backward", (AT_EXPAND(AT_FLOATING_TYPES)), {
     const auto batch = sequences.batch<scalar_t>(log_probs, blank);
     ctc_beta<scalar_t><<<sequences.blocks(), sequences.threads(), 0, c10::musa::getCurrentMUSAStream()>>>(

@@ -4,13 +4,9 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/LossMulti.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/mean.h>
-#include <ATen/ops/sum.h>
 #include <musa_runtime/argument_checks.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/optional.h"
@@ -38,7 +34,7 @@ void check_gradient(const char* op, const at::Tensor& grad_output, Sizes sizes) 
 }
 
 void give(const at::Tensor& made, at::Tensor& out) {
-  at::native::resize_output(out, made.sizes());
+  aten::resize_output(out, made.sizes());
   out.copy_(made);
 }
 
@@ -87,8 +83,7 @@ void multi_margin_losses(
 template <typename T>
 void multi_margin_gradients(
     Sizes sizes, const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
-    const at::Tensor& weight,
-    Margin margin, int64_t reduction, const at::Tensor& grad_input) {
+    const at::Tensor& weight, Margin margin, int64_t reduction, const at::Tensor& grad_input) {
   using Real = at::opmath_type<T>;
   const T* const g = grad_output.const_data_ptr<T>();
   const T* const in = self.const_data_ptr<T>();
@@ -176,8 +171,7 @@ void multilabel_losses(
 template <typename T>
 void multilabel_gradients(
     Sizes sizes, const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
-    const at::Tensor& is_target,
-    int64_t reduction, const at::Tensor& grad_input) {
+    const at::Tensor& is_target, int64_t reduction, const at::Tensor& grad_input) {
   using Real = at::opmath_type<T>;
   const T* const g = grad_output.const_data_ptr<T>();
   const T* const in = self.const_data_ptr<T>();
@@ -225,7 +219,7 @@ at::Tensor multi_margin_loss(
     const std::optional<at::Tensor>& weight, int64_t reduction) {
   const Margin width = margin_of(p, margin);
   const Sizes sizes = check_multi_margin(self, target, weight);
-  const at::Tensor losses = at::empty({sizes.rows}, self.options());
+  const at::Tensor losses = aten::empty({sizes.rows}, self.options());
   const at::Tensor in = self.contiguous();
   const at::Tensor right = target.contiguous();
   const at::Tensor factors = dense_as(weight, self.scalar_type());
@@ -251,7 +245,7 @@ at::Tensor multi_margin_loss_backward(
   const Margin width = margin_of(p, margin);
   const Sizes sizes = check_multi_margin(self, target, weight);
   check_gradient("multi_margin_loss_backward", grad_output, sizes);
-  const at::Tensor grad_input = at::empty_like(self, at::MemoryFormat::Contiguous);
+  const at::Tensor grad_input = aten::empty_like(self, at::MemoryFormat::Contiguous);
   const at::Tensor g = grad_output.contiguous();
   const at::Tensor in = self.contiguous();
   const at::Tensor right = target.contiguous();
@@ -275,8 +269,8 @@ at::Tensor& multi_margin_loss_backward_grad_input(
 std::tuple<at::Tensor, at::Tensor> multilabel_margin_loss_forward(
     const at::Tensor& self, const at::Tensor& target, int64_t reduction) {
   const Sizes sizes = check_multilabel(self, target);
-  const at::Tensor losses = at::empty({sizes.rows}, self.options());
-  const at::Tensor is_target = at::empty(target.sizes(), self.options()).zero_();
+  const at::Tensor losses = aten::empty({sizes.rows}, self.options());
+  const at::Tensor is_target = aten::empty(target.sizes(), self.options()).zero_();
   const at::Tensor in = self.contiguous();
   const at::Tensor right = target.contiguous();
   MUSA_DISPATCH(self.scalar_type(), "multilabel_margin_loss_forward", (MUSA_FLOATING), {
@@ -302,10 +296,10 @@ at::Tensor multilabel_margin_loss_backward(
     const at::Tensor& is_target) {
   const Sizes sizes = check_multilabel(self, target);
   TORCH_CHECK(
-      is_target.sizes() == target.sizes(), "inconsistent is_target size: ", is_target.sizes(), " for target of size: ",
-      target.sizes());
+      is_target.sizes() == target.sizes(), "inconsistent is_target size: ", is_target.sizes(),
+      " for target of size: ", target.sizes());
   check_gradient("multilabel_margin_loss_backward", grad_output, sizes);
-  const at::Tensor grad_input = at::empty_like(self, at::MemoryFormat::Contiguous);
+  const at::Tensor grad_input = aten::empty_like(self, at::MemoryFormat::Contiguous);
   const at::Tensor g = grad_output.contiguous();
   const at::Tensor in = self.contiguous();
   const at::Tensor right = target.contiguous();

@@ -2,11 +2,11 @@
 // Copyright (c) torch_musa contributors
 // Softmax over the unmasked elements; the result is 0 where the mask is true.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty_like.h>
 
 #include <limits>
 #include <c10/util/Load.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/lines.h"
 #include "engines/rows.muh"
@@ -93,7 +93,8 @@ void backward(
     sum = all(sum, Plus());
     for (int64_t k = first; k < lines.size; k += step) {
       const int64_t at = start + k * lines.stride;
-      to[at] = static_cast<T>(c10::load(hidden + at) ? Real(0) : (static_cast<Real>(g[at]) - sum) * static_cast<Real>(y[at]));
+      to[at] = static_cast<T>(
+          c10::load(hidden + at) ? Real(0) : (static_cast<Real>(g[at]) - sum) * static_cast<Real>(y[at]));
     }
   });
 }
@@ -104,7 +105,7 @@ at::Tensor _masked_softmax(
     const at::Tensor& self, const at::Tensor& mask, std::optional<int64_t> dim, std::optional<int64_t> mask_type) {
   const at::Tensor in = self.contiguous();
   const at::Tensor hidden = expand_mask(self, mask, mask_type).contiguous();
-  const at::Tensor out = at::empty_like(in, at::MemoryFormat::Contiguous);
+  const at::Tensor out = aten::empty_like(in, at::MemoryFormat::Contiguous);
   if (in.numel() > 0) {
     MUSA_DISPATCH(in.scalar_type(), "masked_softmax", (MUSA_FLOATING), {
       forward<scalar_t>(in, hidden, dim.value_or(self.dim() - 1), out);
@@ -123,7 +124,7 @@ at::Tensor _masked_softmax_backward(
   const at::Tensor g = grad_output.contiguous();
   const at::Tensor y = output.contiguous();
   const at::Tensor hidden = mask.contiguous();
-  const at::Tensor out = at::empty_like(g, at::MemoryFormat::Contiguous);
+  const at::Tensor out = aten::empty_like(g, at::MemoryFormat::Contiguous);
   if (g.numel() > 0) {
     MUSA_DISPATCH(g.scalar_type(), "masked_softmax_backward", (MUSA_FLOATING), {
       backward<scalar_t>(g, y, hidden, dim.value_or(output.dim() - 1), out);

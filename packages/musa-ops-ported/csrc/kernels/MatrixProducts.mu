@@ -6,12 +6,12 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/LinearAlgebra.h>
 #include <ATen/native/TensorIterator.h>
-#include <ATen/ops/empty.h>
 #include <c10/util/complex.h>
 
 #include <cmath>
 #include <type_traits>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/overlap.h"
@@ -114,7 +114,7 @@ void multiply_batches(
   }
   // The dispatcher resolves neither operands nor the output of matrix products.
   if (out.is_conj() || out.is_neg()) {
-    const at::Tensor values = at::empty(out.sizes(), out.options());
+    const at::Tensor values = aten::empty(out.sizes(), out.options());
     multiply_batches(first, second, added, beta, alpha, values, batched);
     out.copy_(values);
     return;

@@ -4,12 +4,11 @@
 #include <ATen/TensorUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Pool.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
 #include <musa_runtime/argument_checks.h>
 
 #include <limits>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/divisor.h"
 #include "engines/for_each.muh"
@@ -141,7 +140,8 @@ void maximum_of(
   const bool contiguous = out.is_contiguous() && indices.is_contiguous();
   const bool channels_last = !contiguous && out.is_contiguous(format) && indices.is_contiguous(format);
   if (!contiguous && !channels_last) {
-    const at::Tensor values = at::empty(out.sizes(), out.options()), places = at::empty(out.sizes(), indices.options());
+    const at::Tensor values = aten::empty(out.sizes(), out.options()),
+                     places = aten::empty(out.sizes(), indices.options());
     maximum_of(self, windows, spatial, values, places);
     out.copy_(values);
     indices.copy_(places);
@@ -163,8 +163,7 @@ Windows sliding(
   return windows;
 }
 
-void adaptive(
-    const at::Tensor& self, int spatial, const at::Tensor& out, const at::Tensor& indices) {
+void adaptive(const at::Tensor& self, int spatial, const at::Tensor& out, const at::Tensor& indices) {
   if (out.numel() > 0) {
     maximum_of(self, Windows(WindowKind::Adaptive, Volume(self, spatial), Volume(out, spatial)), spatial, out, indices);
   }
@@ -201,8 +200,7 @@ struct Sliding3d {
         : triple(strides, "max_pool3d: stride must either be omitted, a single int, or a tuple of three ints");
     padding = triple(paddings, "max_pool3d: padding must either be a single int, or a tuple of three ints");
     dilation = triple(dilations, "max_pool3d: dilation must be either a single int, or a tuple of three ints");
-    TORCH_CHECK(
-        input.dim() == 4 || input.dim() == 5, "non-empty 4D or 5D (batch mode) tensor expected for input");
+    TORCH_CHECK(input.dim() == 4 || input.dim() == 5, "non-empty 4D or 5D (batch mode) tensor expected for input");
     channels = input.size(-4);
     const int64_t kernels[] = {kernel.t, kernel.h, kernel.w}, steps[] = {stride.t, stride.h, stride.w};
     const int64_t pads[] = {padding.t, padding.h, padding.w}, gaps[] = {dilation.t, dilation.h, dilation.w};
@@ -219,15 +217,15 @@ void max_pool3d(
   const Sliding3d s(self, kernel_size, stride, padding, dilation, ceil_mode);
   at::native::pool3d_shape_check(
       self, s.channels, s.kernel.t, s.kernel.h, s.kernel.w, s.stride.t, s.stride.h, s.stride.w, s.padding.t,
-      s.padding.h, s.padding.w, s.dilation.t, s.dilation.h, s.dilation.w, s.in[0], s.in[1], s.in[2], s.out[0],
-      s.out[1], s.out[2], "max_pool3d_with_indices()");
+      s.padding.h, s.padding.w, s.dilation.t, s.dilation.h, s.dilation.w, s.in[0], s.in[1], s.in[2], s.out[0], s.out[1],
+      s.out[2], "max_pool3d_with_indices()");
   at::DimVector shape(self.sizes());
   std::copy_n(s.out, 3, shape.end() - 3);
   // Only rank 5 has a channels-last format.
   const auto format = self.dim() == 5 ? self.suggest_memory_format() : at::MemoryFormat::Contiguous;
   for (at::Tensor* result : {&out, &indices}) {
     if (format == at::MemoryFormat::Contiguous) {
-      at::native::resize_output(*result, shape);
+      aten::resize_output(*result, shape);
     } else {
       result->resize_(shape, format);
     }
@@ -320,8 +318,8 @@ void max_pool2d_with_indices_backward(
 std::tuple<at::Tensor, at::Tensor> max_pool3d_with_indices(
     const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride, at::IntArrayRef padding,
     at::IntArrayRef dilation, bool ceil_mode) {
-  at::Tensor out = at::empty({0}, self.options());
-  at::Tensor indices = at::empty({0}, self.options().dtype(at::kLong));
+  at::Tensor out = aten::empty({0}, self.options());
+  at::Tensor indices = aten::empty({0}, self.options().dtype(at::kLong));
   max_pool3d(self, kernel_size, stride, padding, dilation, ceil_mode, out, indices);
   return {out, indices};
 }
@@ -334,7 +332,7 @@ std::tuple<at::Tensor&, at::Tensor&> max_pool3d_with_indices_out(
 at::Tensor max_pool3d_with_indices_backward(
     const at::Tensor& grad_output, const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride,
     at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices) {
-  at::Tensor grad_input = at::empty({0}, self.options());
+  at::Tensor grad_input = aten::empty({0}, self.options());
   max_pool3d_gradient(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input);
   return grad_input;
 }

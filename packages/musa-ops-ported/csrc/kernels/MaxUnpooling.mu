@@ -3,9 +3,8 @@
 // Max unpooling: writes values to the positions that max pooling recorded, and zeros elsewhere.
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/elements.h"
 #include "engines/for_each.muh"
@@ -20,8 +19,8 @@ void check(
     const at::Tensor& self, const at::Tensor& indices, const at::Tensor& out, at::IntArrayRef output_size,
     int spatial) {
   TORCH_CHECK(
-      indices.scalar_type() == at::kLong, "elements in indices should be type int64 but got type: ",
-      indices.scalar_type());
+      indices.scalar_type() == at::kLong,
+      "elements in indices should be type int64 but got type: ", indices.scalar_type());
   TORCH_CHECK(
       self.scalar_type() == out.scalar_type(), "expected dtype ", self.scalar_type(), " for `output` but got dtype ",
       out.scalar_type());
@@ -31,8 +30,10 @@ void check(
         output_size.size(), " elements.");
   } else {
     TORCH_CHECK(
-        output_size.size() == 3, "There should be exactly three elements (depth, height, width) in output_size, but "
-        "got ", output_size.size(), " elements.");
+        output_size.size() == 3,
+        "There should be exactly three elements (depth, height, width) in output_size, but "
+        "got ",
+        output_size.size(), " elements.");
   }
   TORCH_CHECK(
       self.dim() == spatial + 1 || self.dim() == spatial + 2, "Input to max_unpooling", spatial, "d should be a ",
@@ -42,8 +43,10 @@ void check(
       self.sizes(), ") but got indices tensor with shape: ", indices.sizes());
   for (int64_t d = 1; d < self.dim(); ++d) {
     TORCH_CHECK(
-        self.size(d) > 0, "max_unpooling", spatial, "d_forward_out(): Expected input to have non-zero size for "
-        "non-batch dimensions, but got ", self.sizes(), " with dimension ", d, " being empty.");
+        self.size(d) > 0, "max_unpooling", spatial,
+        "d_forward_out(): Expected input to have non-zero size for "
+        "non-batch dimensions, but got ",
+        self.sizes(), " with dimension ", d, " being empty.");
   }
 }
 
@@ -79,11 +82,13 @@ void unpool(
 
 void check_steps(at::IntArrayRef stride, at::IntArrayRef padding) {
   TORCH_CHECK(
-      stride.size() == 3, "There should be exactly three elements (depth, height, width) in stride, but got: ",
-      stride.size(), " elements.");
+      stride.size() == 3,
+      "There should be exactly three elements (depth, height, width) in stride, but got: ", stride.size(),
+      " elements.");
   TORCH_CHECK(
-      padding.size() == 3, "There should be exactly three elements (depth, height, width) in padding, but got: ",
-      padding.size(), " elements.");
+      padding.size() == 3,
+      "There should be exactly three elements (depth, height, width) in padding, but got: ", padding.size(),
+      " elements.");
   TORCH_CHECK(
       stride[0] > 0 && stride[1] > 0 && stride[2] > 0, "strides should be greater than zero, but got stride: ", stride);
 }
@@ -91,7 +96,7 @@ void check_steps(at::IntArrayRef stride, at::IntArrayRef padding) {
 } // namespace
 
 at::Tensor max_unpool2d(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size) {
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = aten::empty({0}, self.options());
   unpool(self, indices, output_size, 2, out);
   return out;
 }
@@ -103,7 +108,7 @@ at::Tensor& max_unpool2d_out(
 at::Tensor max_unpool3d(
     const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size, at::IntArrayRef stride,
     at::IntArrayRef padding) {
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = aten::empty({0}, self.options());
   return max_unpool3d_out(self, indices, output_size, stride, padding, out);
 }
 at::Tensor& max_unpool3d_out(

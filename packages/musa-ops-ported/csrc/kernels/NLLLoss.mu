@@ -3,12 +3,10 @@
 // Negative log likelihood for inputs (N, C), or (N, C, H, W) with one class per position of a plane.
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 
+#include "engines/aten.h"
 #include "engines/contiguous.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
@@ -96,8 +94,7 @@ void total_loss(
   const T* const factor = data_or_null<T>(weight);
   const int64_t count = layout.count();
   const int64_t parts = std::clamp<int64_t>(count / 8192, 1, 512);
-  const at::Tensor partial =
-      at::empty({parts, 2}, self.options().dtype(c10::CppTypeToScalarType<Real>::value));
+  const at::Tensor partial = aten::empty({parts, 2}, self.options().dtype(c10::CppTypeToScalarType<Real>::value));
   Pair* const sums = reinterpret_cast<Pair*>(partial.mutable_data_ptr<Real>());
   const int64_t longest = (count + parts - 1) / parts;
   each_row<Pair>(parts, longest, [=] __device__(int64_t part, int64_t first, int64_t step, auto all) {
@@ -154,8 +151,7 @@ void forward(
 template <typename T>
 void gradient_of(
     const Layout& layout, const at::Tensor& grad_output, const Targets& target, const at::Tensor& weight, bool each,
-    bool mean,
-    const at::Tensor& total_weight, const at::Tensor& grad_input) {
+    bool mean, const at::Tensor& total_weight, const at::Tensor& grad_input) {
   using Real = at::opmath_type<T>;
   const T* const g = grad_output.const_data_ptr<T>();
   const T* const factor = data_or_null<T>(weight);
@@ -185,8 +181,7 @@ void backward(
   const Targets targets(classes, ignore_index, layout.classes);
   const bool each = reduction == at::Reduction::None && self.dim() > 1;
   MUSA_DISPATCH(self.scalar_type(), "nll_loss_backward", (MUSA_FLOATING), {
-    gradient_of<scalar_t>(
-        layout, g, targets, factors, each, reduction == at::Reduction::Mean, total_weight, made);
+    gradient_of<scalar_t>(layout, g, targets, factors, each, reduction == at::Reduction::Mean, total_weight, made);
   });
   if (!made.is_same(grad_input)) {
     grad_input.copy_(made);
@@ -195,11 +190,11 @@ void backward(
 
 void check_planes(const at::Tensor& self, const at::Tensor& target, const at::Tensor& weight) {
   TORCH_CHECK(
-      target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: ",
-      target.dim());
+      target.dim() == 3,
+      "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", target.dim());
   TORCH_CHECK(
-      self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: ",
-      self.dim());
+      self.dim() == 4,
+      "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
   TORCH_CHECK(
       !weight.defined() || weight.numel() == self.size(1),
       "weight tensor should be defined either for all or no classes");
@@ -212,8 +207,7 @@ void check_planes(const at::Tensor& self, const at::Tensor& target, const at::Te
 
 void nll_loss_forward(
     const at::Tensor& self, const at::Tensor& target, at::OptionalTensorRef weight, int64_t reduction,
-    int64_t ignore_index,
-    const at::Tensor& output, const at::Tensor& total_weight) {
+    int64_t ignore_index, const at::Tensor& output, const at::Tensor& total_weight) {
   forward(self, target, weight.has_value() ? *weight : at::Tensor(), reduction, ignore_index, output, total_weight);
 }
 
@@ -230,8 +224,8 @@ std::tuple<at::Tensor&, at::Tensor&> nll_loss2d_forward_output(
     int64_t ignore_index, at::Tensor& output, at::Tensor& total_weight) {
   const at::Tensor factors = or_undefined(weight);
   check_planes(self, target, factors);
-  at::native::resize_output(output, reduction == at::Reduction::None ? target.sizes() : at::IntArrayRef());
-  at::native::resize_output(total_weight, {});
+  aten::resize_output(output, reduction == at::Reduction::None ? target.sizes() : at::IntArrayRef());
+  aten::resize_output(total_weight, {});
   forward(self, target, factors, reduction, ignore_index, output, total_weight);
   return {output, total_weight};
 }
@@ -239,16 +233,16 @@ std::tuple<at::Tensor&, at::Tensor&> nll_loss2d_forward_output(
 std::tuple<at::Tensor, at::Tensor> nll_loss2d_forward(
     const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight, int64_t reduction,
     int64_t ignore_index) {
-  at::Tensor output = at::empty({0}, self.options());
-  at::Tensor total_weight = at::empty({}, self.options());
+  at::Tensor output = aten::empty({0}, self.options());
+  at::Tensor total_weight = aten::empty({}, self.options());
   musa_ops_ported::nll_loss2d_forward_output(self, target, weight, reduction, ignore_index, output, total_weight);
   return {output, total_weight};
 }
 
 at::Tensor& nll_loss2d_backward_grad_input(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
-    const std::optional<at::Tensor>& weight,
-    int64_t reduction, int64_t ignore_index, const at::Tensor& total_weight, at::Tensor& grad_input) {
+    const std::optional<at::Tensor>& weight, int64_t reduction, int64_t ignore_index, const at::Tensor& total_weight,
+    at::Tensor& grad_input) {
   const at::Tensor factors = or_undefined(weight);
   check_planes(self, target, factors);
   if (reduction == at::Reduction::None) {
@@ -262,18 +256,16 @@ at::Tensor& nll_loss2d_backward_grad_input(
   }
   TORCH_CHECK(
       total_weight.numel() == 1, "expected total_weight to be a single element tensor, got: ", total_weight.sizes(),
-      " (",
-      total_weight.numel(), " elements)");
-  at::native::resize_output(grad_input, self.sizes());
+      " (", total_weight.numel(), " elements)");
+  aten::resize_output(grad_input, self.sizes());
   backward(grad_output, self, target, factors, reduction, ignore_index, total_weight, grad_input);
   return grad_input;
 }
 
 at::Tensor nll_loss2d_backward(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
-    const std::optional<at::Tensor>& weight,
-    int64_t reduction, int64_t ignore_index, const at::Tensor& total_weight) {
-  at::Tensor grad_input = at::empty_like(self);
+    const std::optional<at::Tensor>& weight, int64_t reduction, int64_t ignore_index, const at::Tensor& total_weight) {
+  at::Tensor grad_input = aten::empty_like(self);
   musa_ops_ported::nll_loss2d_backward_grad_input(
       grad_output, self, target, weight, reduction, ignore_index, total_weight, grad_input);
   return grad_input;

@@ -4,14 +4,12 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
 #include <ATen/native/ReduceOpsUtils.h>
-#include <ATen/ops/ne.h>
 
 #include <algorithm>
 #include <c10/util/Load.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/elements.h"
 #include "engines/grid.h"
@@ -100,7 +98,7 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   const auto mask = mask_of(self);
   const auto sums = sums_of(mask);
   const int64_t rows = sums.total();
-  if (at::native::resize_output(out, {rows, self.dim()})) {
+  if (aten::resize_output(out, {rows, self.dim()})) {
     out.as_strided_({rows, self.dim()}, {1, rows}); // column-major: indexing uses it as one vector per dimension
   }
   if (out.numel() > 0) {
@@ -109,7 +107,7 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 at::Tensor nonzero(const at::Tensor& self) {
-  at::Tensor out = at::empty({0}, self.options().dtype(at::kLong));
+  at::Tensor out = aten::empty({0}, self.options().dtype(at::kLong));
   return nonzero_out(self, out);
 }
 
@@ -118,7 +116,7 @@ at::Tensor& nonzero_static_out(const at::Tensor& self, int64_t size, int64_t fil
   check_nonzero_out("nonzero_static", self, out);
   at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
-  at::native::resize_output(out, {size, self.dim()});
+  aten::resize_output(out, {size, self.dim()});
   if (out.numel() > 0) {
     out.fill_(fill_value);
     const auto mask = mask_of(self);
@@ -127,7 +125,7 @@ at::Tensor& nonzero_static_out(const at::Tensor& self, int64_t size, int64_t fil
   return out;
 }
 at::Tensor nonzero_static(const at::Tensor& self, int64_t size, int64_t fill_value) {
-  at::Tensor out = at::empty({0}, self.options().dtype(at::kLong));
+  at::Tensor out = aten::empty({0}, self.options().dtype(at::kLong));
   return nonzero_static_out(self, size, fill_value, out);
 }
 
@@ -141,7 +139,7 @@ at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at
   const auto [wide_mask, wide] = at::expand_outplace(mask, self);
   const at::Tensor chosen = wide_mask->contiguous();
   const auto sums = sums_of(chosen);
-  at::native::resize_output(out, {sums.total()});
+  aten::resize_output(out, {sums.total()});
   if (out.numel() == 0) {
     return out;
   }
@@ -159,7 +157,7 @@ at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at
   return out;
 }
 at::Tensor masked_select(const at::Tensor& self, const at::Tensor& mask) {
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = aten::empty({0}, self.options());
   return masked_select_out(self, mask, out);
 }
 
@@ -194,8 +192,9 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
 }
 
 at::Tensor count_nonzero_dim_IntList(const at::Tensor& self, at::IntArrayRef dim) {
-  at::Tensor counts = at::empty({0}, self.options().dtype(at::kLong));
-  auto iter = at::native::make_reduction("count_nonzero", counts, self, dim, /*keepdim=*/false, self.scalar_type(), at::kLong);
+  at::Tensor counts = aten::empty({0}, self.options().dtype(at::kLong));
+  auto iter =
+      at::native::make_reduction("count_nonzero", counts, self, dim, /*keepdim=*/false, self.scalar_type(), at::kLong);
   if (iter.numel() == 0) {
     return counts.zero_();
   }

@@ -3,12 +3,9 @@
 // Batch normalization on one device, and in parts for synchronization across devices.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/full.h>
 #include <musa_runtime/argument_checks.h>
 
+#include "engines/aten.h"
 #include "engines/channels.muh"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
@@ -20,11 +17,9 @@
 namespace musa_ops_ported {
 namespace {
 
-at::ScalarType real_of(const at::Tensor& input) {
-  return at::toOpMathType(input.scalar_type());
-}
+at::ScalarType real_of(const at::Tensor& input) { return at::toOpMathType(input.scalar_type()); }
 at::Tensor per_channel(const at::Tensor& input) {
-  return at::empty({input.size(1)}, input.options().dtype(real_of(input)));
+  return aten::empty({input.size(1)}, input.options().dtype(real_of(input)));
 }
 
 void check_channels(const at::Tensor& input, at::ArrayRef<at::Tensor> parameters) {
@@ -32,8 +27,7 @@ void check_channels(const at::Tensor& input, at::ArrayRef<at::Tensor> parameters
   for (const at::Tensor& parameter : parameters) {
     TORCH_CHECK(
         !parameter.defined() || input.numel() == 0 || parameter.numel() == input.size(1),
-        "expected an element for each of ", input.size(1),
-        " channels, got a tensor of size ", parameter.sizes());
+        "expected an element for each of ", input.size(1), " channels, got a tensor of size ", parameter.sizes());
   }
 }
 
@@ -65,7 +59,7 @@ void channel_statistics(const at::Tensor& planes, const at::Tensor& means, const
   Real* const variance_of = variances.mutable_data_ptr<Real>();
   reduce_channels<Of, 1>(
       {planes},
-      [=] __device__(ChannelRun<1> & run) -> Of {
+      [=] __device__(ChannelRun<1>& run) -> Of {
         Of all{};
         run.in_groups<8, Real>(
             [&](const int64_t* at) { return static_cast<Real>(in[at[0]]); },
@@ -101,9 +95,7 @@ struct Statistics {
   }
 };
 
-at::Tensor inverse_deviation(const at::Tensor& variance, double eps) {
-  return variance.add(eps).rsqrt();
-}
+at::Tensor inverse_deviation(const at::Tensor& variance, double eps) { return variance.add(eps).rsqrt(); }
 
 // running = (1 - momentum) * running + momentum * factor * value
 template <typename Running, typename Real>
@@ -149,7 +141,7 @@ void normalize(
   const Real* const scale = data_or_null<Real>(weight);
   const Real* const shift = data_or_null<Real>(bias);
   T* const out = output.mutable_data_ptr<T>();
-  each_channel<2>({output, input}, [=] __device__(ChannelRun<2> & run) {
+  each_channel<2>({output, input}, [=] __device__(ChannelRun<2>& run) {
     const int64_t channel = run.channel;
     const Real center = mean[channel];
     const Real factor = scale != nullptr ? scale[channel] * invstd[channel] : invstd[channel];
@@ -171,16 +163,14 @@ void normalize(
 
 void normalize_into(
     const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd, const at::Tensor& weight,
-    const at::Tensor& bias,
-    const at::Tensor& output) {
+    const at::Tensor& bias, const at::Tensor& output) {
   const auto real = real_of(input);
   const at::Tensor planes = as_planes(input);
   const at::Tensor m = dense_as(mean, real), s = dense_as(invstd, real);
   const at::Tensor w = dense_as(weight, real), b = dense_as(bias, real);
   write_planes(output, [&](const at::Tensor& out) {
-    MUSA_DISPATCH(input.scalar_type(), "batch_norm_elemt", (MUSA_FLOATING), {
-      normalize<scalar_t>(planes, m, s, w, b, out);
-    });
+    MUSA_DISPATCH(
+        input.scalar_type(), "batch_norm_elemt", (MUSA_FLOATING), { normalize<scalar_t>(planes, m, s, w, b, out); });
   });
 }
 
@@ -200,7 +190,7 @@ void channel_sums(
   Real* const weighted = sum_dy_xmu.mutable_data_ptr<Real>();
   reduce_channels<Pair, 2>(
       {grad_out, input},
-      [=] __device__(ChannelRun<2> & run) -> Pair {
+      [=] __device__(ChannelRun<2>& run) -> Pair {
         const Real mean = mean_of[run.channel];
         Pair all{};
         run.in_groups<8, Pair>(
@@ -249,7 +239,7 @@ void input_gradient(
   const Real* const weighted = data_or_null<Real>(sum_dy_xmu);
   const Real* const count = data_or_null<Real>(total);
   T* const out = grad_input.mutable_data_ptr<T>();
-  each_channel<3>({grad_input, grad_out, input}, [=] __device__(ChannelRun<3> & run) {
+  each_channel<3>({grad_input, grad_out, input}, [=] __device__(ChannelRun<3>& run) {
     const int64_t channel = run.channel;
     const Real factor = scale != nullptr ? scale[channel] * invstd[channel] : invstd[channel];
     const bool moves = plain != nullptr;
@@ -339,7 +329,7 @@ Triple batch_norm_into(
         "running_mean and running_var must be defined in evaluation mode");
     const at::Tensor invstd = inverse_deviation(running_var.to(real_of(input)), eps);
     normalize_into(input, running_mean, invstd, weight, bias, output);
-    const at::Tensor none = at::empty({0}, input.options().dtype(real_of(input)));
+    const at::Tensor none = aten::empty({0}, input.options().dtype(real_of(input)));
     return {output, none, none.clone()};
   }
   const Statistics statistics(input);
@@ -358,16 +348,15 @@ Triple batch_norm(
 }
 
 void give(const at::Tensor& made, at::Tensor& out) {
-  at::native::resize_output(out, made.sizes());
+  aten::resize_output(out, made.sizes());
   out.copy_(made);
 }
 
 void batch_norm_to(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
     const at::Tensor& running_mean, const at::Tensor& running_var, bool training, double momentum, double eps,
-    at::Tensor& out,
-    at::Tensor& save_mean, at::Tensor& save_invstd) {
-  at::native::resize_output(out, input.sizes());
+    at::Tensor& out, at::Tensor& save_mean, at::Tensor& save_invstd) {
+  aten::resize_output(out, input.sizes());
   at::assert_no_internal_overlap(out);
   const auto [output, mean, invstd] = batch_norm_into(
       out, input, or_undefined(weight), or_undefined(bias), running_mean, running_var, training, momentum, eps);
@@ -380,8 +369,7 @@ Triple backward(
     const at::Tensor& running_var, const at::Tensor& save_mean, const at::Tensor& save_invstd, bool train, double eps,
     std::array<bool, 3> mask) {
   const auto real = real_of(input);
-  check_channels(
-      input, {weight, train ? save_mean : running_mean, train ? save_invstd : running_var});
+  check_channels(input, {weight, train ? save_mean : running_mean, train ? save_invstd : running_var});
   musa_runtime::check_shape("batch_norm_backward", "grad_out", grad_out, input.sizes());
   TORCH_CHECK(
       train ? save_mean.defined() && save_invstd.defined() : running_mean.defined() && running_var.defined(),
@@ -397,10 +385,9 @@ Triple backward(
   if (mask[0]) {
     const int64_t count = input.size(1) > 0 ? input.numel() / input.size(1) : 0;
     const at::Tensor none;
-    const at::Tensor total = train ? at::full({}, static_cast<double>(count), mean.options()) : none;
-    grad_input =
-        input_gradient_of(
-            g, input, mean, invstd, weight, train ? sums->plain : none, train ? sums->weighted : none, total);
+    const at::Tensor total = train ? aten::full({}, static_cast<double>(count), mean.options()) : none;
+    grad_input = input_gradient_of(
+        g, input, mean, invstd, weight, train ? sums->plain : none, train ? sums->weighted : none, total);
   }
   const auto dtype = weight.defined() ? weight.scalar_type() : input.scalar_type();
   if (mask[1]) {
@@ -417,8 +404,7 @@ Triple backward(
 Triple native_batch_norm(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
     const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, bool training,
-    double momentum,
-    double eps) {
+    double momentum, double eps) {
   return batch_norm(
       input, weight, bias, or_undefined(running_mean), or_undefined(running_var), training, momentum, eps);
 }
@@ -426,12 +412,10 @@ Triple native_batch_norm(
 std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> native_batch_norm_out(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
     const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, bool training,
-    double momentum,
-    double eps, at::Tensor& out, at::Tensor& save_mean, at::Tensor& save_invstd) {
+    double momentum, double eps, at::Tensor& out, at::Tensor& save_mean, at::Tensor& save_invstd) {
   batch_norm_to(
       input, weight, bias, or_undefined(running_mean), or_undefined(running_var), training, momentum, eps, out,
-      save_mean,
-      save_invstd);
+      save_mean, save_invstd);
   return {out, save_mean, save_invstd};
 }
 
@@ -445,24 +429,20 @@ std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> _native_batch_norm_legit_out(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
     at::Tensor& running_mean, at::Tensor& running_var, bool training, double momentum, double eps, at::Tensor& out,
     at::Tensor& save_mean, at::Tensor& save_invstd) {
-  batch_norm_to(
-      input, weight, bias, running_mean, running_var, training, momentum, eps, out, save_mean, save_invstd);
+  batch_norm_to(input, weight, bias, running_mean, running_var, training, momentum, eps, out, save_mean, save_invstd);
   return {out, save_mean, save_invstd};
 }
 
 Triple _native_batch_norm_legit_no_stats(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
-    bool training,
-    double momentum, double eps) {
+    bool training, double momentum, double eps) {
   return batch_norm(input, weight, bias, at::Tensor(), at::Tensor(), training, momentum, eps);
 }
 
 std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> _native_batch_norm_legit_no_stats_out(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
-    bool training,
-    double momentum, double eps, at::Tensor& out, at::Tensor& save_mean, at::Tensor& save_invstd) {
-  batch_norm_to(
-      input, weight, bias, at::Tensor(), at::Tensor(), training, momentum, eps, out, save_mean, save_invstd);
+    bool training, double momentum, double eps, at::Tensor& out, at::Tensor& save_mean, at::Tensor& save_invstd) {
+  batch_norm_to(input, weight, bias, at::Tensor(), at::Tensor(), training, momentum, eps, out, save_mean, save_invstd);
   return {out, save_mean, save_invstd};
 }
 
@@ -471,24 +451,22 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> _batch_norm_with_upda
     at::Tensor& running_mean, at::Tensor& running_var, double momentum, double eps) {
   auto [out, mean, invstd] =
       batch_norm(input, weight, bias, running_mean, running_var, /*training=*/true, momentum, eps);
-  return {out, mean, invstd, at::empty({0}, input.options().dtype(at::kByte))};
+  return {out, mean, invstd, aten::empty({0}, input.options().dtype(at::kByte))};
 }
 
 std::tuple<at::Tensor&, at::Tensor&, at::Tensor&, at::Tensor&> _batch_norm_with_update_out(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
     at::Tensor& running_mean, at::Tensor& running_var, double momentum, double eps, at::Tensor& out,
-    at::Tensor& save_mean,
-    at::Tensor& save_invstd, at::Tensor& reserve) {
+    at::Tensor& save_mean, at::Tensor& save_invstd, at::Tensor& reserve) {
   batch_norm_to(
       input, weight, bias, running_mean, running_var, /*training=*/true, momentum, eps, out, save_mean, save_invstd);
-  at::native::resize_output(reserve, {0});
+  aten::resize_output(reserve, {0});
   return {out, save_mean, save_invstd, reserve};
 }
 
 std::tuple<at::Tensor, at::Tensor> batch_norm_update_stats(
     const at::Tensor& input, const std::optional<at::Tensor>& running_mean,
-    const std::optional<at::Tensor>& running_var,
-    double momentum) {
+    const std::optional<at::Tensor>& running_var, double momentum) {
   const at::Tensor mean = or_undefined(running_mean), variance = or_undefined(running_var);
   check_channels(input, {mean, variance});
   const Statistics statistics(input);
@@ -505,16 +483,14 @@ Triple native_batch_norm_backward(
     std::array<bool, 3> output_mask) {
   return backward(
       grad_out, input, or_undefined(weight), or_undefined(running_mean), or_undefined(running_var),
-      or_undefined(save_mean),
-      or_undefined(save_invstd), train, eps, output_mask);
+      or_undefined(save_mean), or_undefined(save_invstd), train, eps, output_mask);
 }
 
 Triple batch_norm_backward(
     const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& weight,
-    const std::optional<at::Tensor>& running_mean,
-    const std::optional<at::Tensor>& running_var, const std::optional<at::Tensor>& save_mean,
-    const std::optional<at::Tensor>& save_var, bool update, double eps, std::array<bool, 3> output_mask,
-    const at::Tensor&) {
+    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var,
+    const std::optional<at::Tensor>& save_mean, const std::optional<at::Tensor>& save_var, bool update, double eps,
+    std::array<bool, 3> output_mask, const at::Tensor&) {
   return backward(
       grad_out, input, weight, or_undefined(running_mean), or_undefined(running_var), or_undefined(save_mean),
       or_undefined(save_var), update, eps, output_mask);
@@ -541,24 +517,23 @@ at::Tensor& batch_norm_elemt_out(
     const at::Tensor& mean, const at::Tensor& invstd, double, at::Tensor& out) {
   const at::Tensor scale = or_undefined(weight), shift = or_undefined(bias);
   check_channels(input, {scale, shift, mean, invstd});
-  at::native::resize_output(out, input.sizes());
+  aten::resize_output(out, input.sizes());
   normalize_into(input, mean, invstd, scale, shift, out);
   return out;
 }
 
 std::tuple<at::Tensor, at::Tensor> batch_norm_gather_stats_with_counts(
     const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd,
-    const std::optional<at::Tensor>& running_mean,
-    const std::optional<at::Tensor>& running_var, double momentum, double eps, const at::Tensor& counts) {
+    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, double momentum,
+    double eps, const at::Tensor& counts) {
   TORCH_CHECK(
       mean.dim() == 2 && mean.sizes() == invstd.sizes() && counts.numel() == mean.size(0),
       "expected statistics of (devices, channels) and a count for each device, got ", mean.sizes(), ", ",
-      invstd.sizes(), " and ",
-      counts.sizes());
+      invstd.sizes(), " and ", counts.sizes());
   const auto real = real_of(input);
   const at::Tensor means = dense_as(mean, real), invstds = dense_as(invstd, real), numbers = dense_as(counts, real);
-  const at::Tensor all_mean = at::empty({mean.size(1)}, means.options());
-  const at::Tensor all_invstd = at::empty_like(all_mean), unbiased = at::empty_like(all_mean);
+  const at::Tensor all_mean = aten::empty({mean.size(1)}, means.options());
+  const at::Tensor all_invstd = aten::empty_like(all_mean), unbiased = aten::empty_like(all_mean);
   if (real == at::kDouble) {
     merge_statistics<double>(means, invstds, numbers, eps, all_mean, all_invstd, unbiased);
   } else {
@@ -573,9 +548,9 @@ std::tuple<at::Tensor, at::Tensor> batch_norm_gather_stats_with_counts(
 
 std::tuple<at::Tensor, at::Tensor> batch_norm_gather_stats(
     const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd,
-    const std::optional<at::Tensor>& running_mean,
-    const std::optional<at::Tensor>& running_var, double momentum, double eps, int64_t count) {
-  const at::Tensor counts = at::full({mean.size(0)}, count, input.options().dtype(real_of(input)));
+    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, double momentum,
+    double eps, int64_t count) {
+  const at::Tensor counts = aten::full({mean.size(0)}, count, input.options().dtype(real_of(input)));
   return musa_ops_ported::batch_norm_gather_stats_with_counts(
       input, mean, invstd, running_mean, running_var, momentum, eps, counts);
 }

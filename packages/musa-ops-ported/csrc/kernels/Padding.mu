@@ -3,12 +3,11 @@
 // Reflection and replication padding. Each output computes its source position; in the backward pass each input
 // gathers from the outputs that show it: the one inside, and those in the borders on both sides.
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
 #include <musa_runtime/argument_checks.h>
 
 #include <algorithm>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/elements.h"
 #include "engines/for_each.muh"
@@ -100,8 +99,8 @@ void pad(Border border, const at::Tensor& self, at::IntArrayRef padding, const a
     Bytes* const result = elements_of<Bytes>(out, self);
     for_each(to.count(), [=] __device__(int64_t i) {
       const Place o = to.place(i);
-      result[to.offset(o)] = from
-          [in.plane(o) + in.inside(frame.source(0, o.at[0]), frame.source(1, o.at[1]), frame.source(2, o.at[2]))];
+      result[to.offset(o)] =
+          from[in.plane(o) + in.inside(frame.source(0, o.at[0]), frame.source(1, o.at[1]), frame.source(2, o.at[2]))];
     });
   });
 }
@@ -155,8 +154,8 @@ void check_reflection(const at::Tensor& self, at::IntArrayRef padding) {
 
 void check_padding(at::IntArrayRef padding, int spatial) {
   TORCH_CHECK(
-      static_cast<int>(padding.size()) == 2 * spatial, "padding size is expected to be ", 2 * spatial, ", but got: ",
-      padding.size());
+      static_cast<int>(padding.size()) == 2 * spatial, "padding size is expected to be ", 2 * spatial,
+      ", but got: ", padding.size());
 }
 
 // torch has such a function in each minor, with other parameters in 2.15.
@@ -165,8 +164,10 @@ void check_image(const at::Tensor& self) {
   const bool has_batch = sizes.size() == 4;
   const bool is_filled = std::all_of(sizes.begin() + has_batch, sizes.end(), [](int64_t size) { return size != 0; });
   TORCH_CHECK(
-      (has_batch || sizes.size() == 3) && is_filled, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size "
-      "and other non-zero dimensions for input, but got: ", sizes);
+      (has_batch || sizes.size() == 3) && is_filled,
+      "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size "
+      "and other non-zero dimensions for input, but got: ",
+      sizes);
 }
 
 void reflect_2d(const at::Tensor& self, at::IntArrayRef padding, at::Tensor& out) {
@@ -176,8 +177,10 @@ void reflect_2d(const at::Tensor& self, at::IntArrayRef padding, at::Tensor& out
   const at::DimVector shape = padded_shape(self, padding);
   const int64_t height = shape[shape.size() - 2], width = shape[shape.size() - 1];
   TORCH_CHECK(
-      height >= 1 || width >= 1, "input (H: ", self.size(-2), " W: ", self.size(-1), ") is too small. Calculated "
-      "output H: ", height, " W: ", width);
+      height >= 1 || width >= 1, "input (H: ", self.size(-2), " W: ", self.size(-1),
+      ") is too small. Calculated "
+      "output H: ",
+      height, " W: ", width);
   out.resize_(shape, self.dim() == 4 ? self.suggest_memory_format() : at::MemoryFormat::Contiguous);
   pad(Border::Reflected, self, padding, out);
 }
@@ -200,8 +203,8 @@ void checked_gradient(
   for (int d = 0; d < spatial; ++d) {
     const int64_t want = expected[expected.size() - 1 - d];
     TORCH_CHECK(
-        want == gradient.size(-1 - d), "grad_output ", names[d], " unexpected. Expected: ", want, ", Got: ",
-        gradient.size(-1 - d));
+        want == gradient.size(-1 - d), "grad_output ", names[d], " unexpected. Expected: ", want,
+        ", Got: ", gradient.size(-1 - d));
   }
   grad_input.resize_(self.sizes(), self.suggest_memory_format());
   pad_gradient(border, gradient, padding, grad_input);
@@ -209,7 +212,7 @@ void checked_gradient(
 
 at::Tensor made_gradient(
     Border border, const at::Tensor& gradient, const at::Tensor& self, at::IntArrayRef padding, int spatial) {
-  at::Tensor grad_input = at::empty({0}, self.options());
+  at::Tensor grad_input = aten::empty({0}, self.options());
   checked_gradient(border, gradient, self, padding, spatial, grad_input);
   return grad_input;
 }
@@ -231,7 +234,7 @@ void reflection_pad3d(const at::Tensor& self, at::IntArrayRef padding, const at:
   pad(Border::Reflected, self, padding, out);
 }
 at::Tensor reflection_pad2d(const at::Tensor& self, at::IntArrayRef padding) {
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = aten::empty({0}, self.options());
   reflect_2d(self, padding, out);
   return out;
 }

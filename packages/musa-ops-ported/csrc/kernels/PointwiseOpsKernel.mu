@@ -72,12 +72,13 @@ void smooth_l1_backward(at::TensorIterator& iter, const at::Scalar& norm, double
   MUSA_DISPATCH(iter.dtype(), "smooth_l1_backward", (MUSA_FLOATING), {
     const op_t factor = norm.to<op_t>();
     const op_t width = static_cast<op_t>(beta);
-    pointwise(iter, [factor, width] __host__ __device__(scalar_t input, scalar_t target, scalar_t gradient) -> scalar_t {
-      using op_t = at::opmath_type<scalar_t>;
-      const op_t x = op_t(input) - op_t(target);
-      const op_t slope = x <= -width ? op_t(-1) : x >= width ? op_t(1) : x / width;
-      return static_cast<scalar_t>(factor * slope * op_t(gradient));
-    });
+    pointwise(
+        iter, [factor, width] __host__ __device__(scalar_t input, scalar_t target, scalar_t gradient) -> scalar_t {
+          using op_t = at::opmath_type<scalar_t>;
+          const op_t x = op_t(input) - op_t(target);
+          const op_t slope = x <= -width ? op_t(-1) : x >= width ? op_t(1) : x / width;
+          return static_cast<scalar_t>(factor * slope * op_t(gradient));
+        });
   });
 }
 
@@ -85,12 +86,13 @@ void huber_backward(at::TensorIterator& iter, const at::Scalar& norm, double del
   MUSA_DISPATCH(iter.dtype(), "huber_backward", (MUSA_FLOATING), {
     const op_t factor = norm.to<op_t>();
     const op_t width = static_cast<op_t>(delta);
-    pointwise(iter, [factor, width] __host__ __device__(scalar_t input, scalar_t target, scalar_t gradient) -> scalar_t {
-      using op_t = at::opmath_type<scalar_t>;
-      const op_t x = op_t(input) - op_t(target);
-      const op_t slope = x < -width ? -width : x > width ? width : x;
-      return static_cast<scalar_t>(factor * slope * op_t(gradient));
-    });
+    pointwise(
+        iter, [factor, width] __host__ __device__(scalar_t input, scalar_t target, scalar_t gradient) -> scalar_t {
+          using op_t = at::opmath_type<scalar_t>;
+          const op_t x = op_t(input) - op_t(target);
+          const op_t slope = x < -width ? -width : x > width ? width : x;
+          return static_cast<scalar_t>(factor * slope * op_t(gradient));
+        });
   });
 }
 
@@ -109,13 +111,14 @@ void glu_backward(at::TensorIterator& iter) {
 
 void prelu_backward(at::TensorIterator& iter) {
   MUSA_DISPATCH(iter.dtype(0), "prelu_backward", (MUSA_FLOATING), {
-    pointwise_pair(iter, [] __host__ __device__(scalar_t x, scalar_t weight, scalar_t gradient) -> std::pair<scalar_t, scalar_t> {
-      using op_t = at::opmath_type<scalar_t>;
-      const bool passes = op_t(x) > op_t(0);
-      return {
-          passes ? gradient : static_cast<scalar_t>(op_t(weight) * op_t(gradient)),
-          passes ? scalar_t(0) : static_cast<scalar_t>(op_t(x) * op_t(gradient))};
-    });
+    pointwise_pair(
+        iter, [] __host__ __device__(scalar_t x, scalar_t weight, scalar_t gradient) -> std::pair<scalar_t, scalar_t> {
+          using op_t = at::opmath_type<scalar_t>;
+          const bool passes = op_t(x) > op_t(0);
+          return {
+              passes ? gradient : static_cast<scalar_t>(op_t(weight) * op_t(gradient)),
+              passes ? scalar_t(0) : static_cast<scalar_t>(op_t(x) * op_t(gradient))};
+        });
   });
 }
 

@@ -2,10 +2,9 @@
 // Copyright (c) torch_musa contributors
 // The pointwise part of LSTM and GRU cells: from the matrix products with the weights to the new state.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <musa_runtime/argument_checks.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/optional.h"
@@ -64,8 +63,7 @@ struct Operands {
         input.sizes(), " and ", hidden.sizes());
     TORCH_CHECK(
         state.dim() == 2 && state.size(0) == input.size(0) && state.size(1) * count == input.size(1), "expected ",
-        count,
-        " gates for each element of a state of ", state.sizes(), ", got ", input.sizes());
+        count, " gates for each element of a state of ", state.sizes(), ", got ", input.sizes());
     TORCH_CHECK(input_bias.defined() == hidden_bias.defined(), "expected both biases or none");
     TORCH_CHECK(
         !input_bias.defined() || (input_bias.numel() == input.size(1) && hidden_bias.numel() == input.size(1)),
@@ -74,9 +72,12 @@ struct Operands {
   template <typename T>
   Gates<T> gates() const {
     return {
-        input.const_data_ptr<T>(), hidden.const_data_ptr<T>(), data_or_null<T>(input_bias),
+        input.const_data_ptr<T>(),
+        hidden.const_data_ptr<T>(),
+        data_or_null<T>(input_bias),
         data_or_null<T>(hidden_bias),
-        state.size(1), count};
+        state.size(1),
+        count};
   }
 };
 
@@ -195,9 +196,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> _thnn_fused_lstm_cell(
     const at::Tensor& input_gates, const at::Tensor& hidden_gates, const at::Tensor& cx,
     const std::optional<at::Tensor>& input_bias, const std::optional<at::Tensor>& hidden_bias) {
   const Operands operands(input_gates, hidden_gates, input_bias, hidden_bias, cx, /*gates=*/4);
-  const at::Tensor hy = at::empty_like(operands.state);
-  const at::Tensor cy = at::empty_like(operands.state);
-  const at::Tensor workspace = at::empty_like(operands.input);
+  const at::Tensor hy = aten::empty_like(operands.state);
+  const at::Tensor cy = aten::empty_like(operands.state);
+  const at::Tensor workspace = aten::empty_like(operands.input);
   MUSA_DISPATCH(input_gates.scalar_type(), "_thnn_fused_lstm_cell", (MUSA_FLOATING), {
     lstm<scalar_t>(operands, hy, cy, workspace);
   });
@@ -219,8 +220,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> _thnn_fused_lstm_cell_backward_im
     return {};
   }
   const at::Tensor before = cx.contiguous(), after = cy.contiguous(), kept = workspace.contiguous();
-  const at::Tensor grad_gates = at::empty_like(kept);
-  const at::Tensor grad_cx = at::empty_like(before);
+  const at::Tensor grad_gates = aten::empty_like(kept);
+  const at::Tensor grad_cx = aten::empty_like(before);
   MUSA_DISPATCH(cx.scalar_type(), "_thnn_fused_lstm_cell_backward", (MUSA_FLOATING), {
     lstm_gradients<scalar_t>(gh, gc, before, after, kept, grad_gates, grad_cx);
   });
@@ -231,11 +232,10 @@ std::tuple<at::Tensor, at::Tensor> _thnn_fused_gru_cell(
     const at::Tensor& input_gates, const at::Tensor& hidden_gates, const at::Tensor& hx,
     const std::optional<at::Tensor>& input_bias, const std::optional<at::Tensor>& hidden_bias) {
   const Operands operands(input_gates, hidden_gates, input_bias, hidden_bias, hx, /*gates=*/3);
-  const at::Tensor hy = at::empty_like(operands.state);
-  const at::Tensor workspace = at::empty({hx.size(0), hx.size(1) * kGruKept}, hx.options());
-  MUSA_DISPATCH(input_gates.scalar_type(), "_thnn_fused_gru_cell", (MUSA_FLOATING), {
-    gru<scalar_t>(operands, hy, workspace);
-  });
+  const at::Tensor hy = aten::empty_like(operands.state);
+  const at::Tensor workspace = aten::empty({hx.size(0), hx.size(1) * kGruKept}, hx.options());
+  MUSA_DISPATCH(
+      input_gates.scalar_type(), "_thnn_fused_gru_cell", (MUSA_FLOATING), { gru<scalar_t>(operands, hy, workspace); });
   return {hy, workspace};
 }
 
@@ -246,9 +246,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> _thnn_fus
   check_shape(op, "workspace", workspace, {grad_hy.size(0), kGruKept * grad_hy.size(1)});
   const at::Tensor g = grad_hy.contiguous();
   const at::Tensor kept = workspace.contiguous();
-  const at::Tensor grad_input = at::empty({g.size(0), g.size(1) * 3}, g.options());
-  const at::Tensor grad_hidden = at::empty_like(grad_input);
-  const at::Tensor grad_hx = at::empty_like(g);
+  const at::Tensor grad_input = aten::empty({g.size(0), g.size(1) * 3}, g.options());
+  const at::Tensor grad_hidden = aten::empty_like(grad_input);
+  const at::Tensor grad_hx = aten::empty_like(g);
   MUSA_DISPATCH(g.scalar_type(), "_thnn_fused_gru_cell_backward", (MUSA_FLOATING), {
     gru_gradients<scalar_t>(g, kept, grad_input, grad_hidden, grad_hx);
   });

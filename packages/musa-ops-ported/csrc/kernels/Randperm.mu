@@ -3,15 +3,12 @@
 // Random permutation by sorting random keys. Keys have enough bits to make a tie unlikely (one in ten); tied elements
 // are then shuffled.
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/sort.h>
 
 #include <cmath>
 #include <limits>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/random.muh"
@@ -49,7 +46,7 @@ void shuffle_ties(const at::Tensor& keys, const at::Tensor& order, const std::op
 at::Tensor& randperm_generator_out(int64_t n, std::optional<at::Generator> generator, at::Tensor& out) {
   TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
   at::native::check_supported_max_int_with_precision(n, out);
-  at::native::resize_output(out, {n});
+  aten::resize_output(out, {n});
   if (n == 0) {
     return out;
   }
@@ -57,7 +54,7 @@ at::Tensor& randperm_generator_out(int64_t n, std::optional<at::Generator> gener
   const double threshold = std::log(0.9) * 12;
   const int bits = std::min(64, static_cast<int>(std::ceil(std::log2(count - (6 * count * count + 1) / threshold))));
   const auto options = at::TensorOptions().device(out.device());
-  at::Tensor keys = at::empty({n}, options.dtype(bits <= 32 ? at::kInt : at::kLong));
+  at::Tensor keys = aten::empty({n}, options.dtype(bits <= 32 ? at::kInt : at::kLong));
   if (bits <= 32) {
     keys.random_(std::numeric_limits<int>::min(), std::numeric_limits<int>::max(), generator);
   } else {
@@ -66,7 +63,7 @@ at::Tensor& randperm_generator_out(int64_t n, std::optional<at::Generator> gener
   if (bits < 64) {
     keys = keys.to(at::kLong).bitwise_and(at::Scalar(static_cast<int64_t>((uint64_t{1} << bits) - 1)));
   }
-  const auto [sorted, order] = at::sort(keys, /*stable=*/true, /*dim=*/0, /*descending=*/false);
+  const auto [sorted, order] = aten::sort(keys, /*stable=*/true, /*dim=*/0, /*descending=*/false);
   if (n > 1) {
     shuffle_ties(sorted, order, generator);
   }

@@ -6,14 +6,12 @@
 #include <ATen/native/Fill.h>
 #include <ATen/native/RangeFactories.h>
 #include <ATen/native/RangeUtils.h>
-#include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #include <c10/util/complex.h>
 
 #include <cstring>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/pointwise.muh"
@@ -25,11 +23,13 @@ namespace {
 // float8 dtypes: the value is converted on the host and stored as bytes.
 void fill_float8(at::TensorIterator& iter, const at::Scalar& value) {
   Opaque<1> filler;
-  AT_DISPATCH_V2(iter.dtype(), "fill", AT_WRAP([&] {
-    const auto number = value.to<scalar_t>();
-    static_assert(sizeof(number) == sizeof(filler));
-    std::memcpy(&filler, &number, sizeof(filler));
-  }), AT_EXPAND(AT_FLOAT8_TYPES));
+  AT_DISPATCH_V2(
+      iter.dtype(), "fill", AT_WRAP([&] {
+        const auto number = value.to<scalar_t>();
+        static_assert(sizeof(number) == sizeof(filler));
+        std::memcpy(&filler, &number, sizeof(filler));
+      }),
+      AT_EXPAND(AT_FLOAT8_TYPES));
   pointwise(iter, [filler] __host__ __device__() -> Opaque<1> { return filler; });
 }
 
@@ -61,9 +61,10 @@ at::Tensor& arange_start_out(const at::Scalar& start, const at::Scalar& end, con
     const auto stride = step.to<wide_t>();
     const int64_t count = at::native::compute_arange_size<scalar_t>(start, end, step);
     if (out.numel() != count) {
-      at::native::resize_output(out, {count});
+      aten::resize_output(out, {count});
     }
-    write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(first + stride * static_cast<wide_t>(i)); });
+    write_range<scalar_t>(
+        out, [=] __device__(int64_t i) { return static_cast<scalar_t>(first + stride * static_cast<wide_t>(i)); });
   });
   return out;
 }
@@ -76,15 +77,16 @@ at::Tensor& range_out(const at::Scalar& start, const at::Scalar& end, const at::
     const auto stride = step.to<wide_t>();
     TORCH_CHECK(stride != 0, "step must be nonzero");
     TORCH_CHECK(
-        std::isfinite(static_cast<double>(first)) && std::isfinite(static_cast<double>(last)), "unsupported range: ", first,
-        " -> ", last);
-    TORCH_CHECK(
-        stride > 0 ? last >= first : last <= first, "upper bound and lower bound inconsistent with step sign");
-    const auto count = static_cast<int64_t>((static_cast<double>(last) - static_cast<double>(first)) / static_cast<double>(stride) + 1);
+        std::isfinite(static_cast<double>(first)) && std::isfinite(static_cast<double>(last)),
+        "unsupported range: ", first, " -> ", last);
+    TORCH_CHECK(stride > 0 ? last >= first : last <= first, "upper bound and lower bound inconsistent with step sign");
+    const auto count = static_cast<int64_t>(
+        (static_cast<double>(last) - static_cast<double>(first)) / static_cast<double>(stride) + 1);
     if (out.numel() != count) {
-      at::native::resize_output(out, {count});
+      aten::resize_output(out, {count});
     }
-    write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(first + stride * static_cast<wide_t>(i)); });
+    write_range<scalar_t>(
+        out, [=] __device__(int64_t i) { return static_cast<scalar_t>(first + stride * static_cast<wide_t>(i)); });
   });
   return out;
 }
@@ -114,7 +116,7 @@ using OnLine = std::conditional_t<std::is_integral_v<T>, double, Other>;
 at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   if (out.numel() != steps) {
-    at::native::resize_output(out, {steps});
+    aten::resize_output(out, {steps});
   }
   if (steps == 0) {
     return out;
@@ -131,7 +133,7 @@ at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
 at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base, at::Tensor& out) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   if (out.numel() != steps) {
-    at::native::resize_output(out, {steps});
+    aten::resize_output(out, {steps});
   }
   if (steps == 0) {
     return out;
@@ -155,15 +157,16 @@ at::Tensor& eye_m_out(int64_t n, int64_t m, at::Tensor& out) {
   out.resize_({n, m});
   MUSA_DISPATCH(out.scalar_type(), "eye", (MUSA_ALL, AT_EXPAND(AT_FLOAT8_TYPES)), {
     scalar_t* const to = out.mutable_data_ptr<scalar_t>();
-    for_each_offset(out.sizes(), [=] __device__(int64_t i, const auto& at) {
-      to[at[0]] = static_cast<scalar_t>(static_cast<float>(i / m == i % m));
-    }, out.strides());
+    for_each_offset(
+        out.sizes(),
+        [=] __device__(int64_t i, const auto& at) {
+          to[at[0]] = static_cast<scalar_t>(static_cast<float>(i / m == i % m));
+        },
+        out.strides());
   });
   return out;
 }
-at::Tensor& eye_out(int64_t n, at::Tensor& out) {
-  return eye_m_out(n, n, out);
-}
+at::Tensor& eye_out(int64_t n, at::Tensor& out) { return eye_m_out(n, n, out); }
 
 namespace {
 
@@ -174,7 +177,9 @@ at::Tensor triangle_indices(
   at::native::check_args(rows, columns, layout);
   const int64_t below = at::native::get_tril_size(rows, columns, upper ? offset - 1 : offset);
   const int64_t count = upper ? rows * columns - below : below;
-  const at::Tensor out = at::empty({2, count}, dtype.value_or(at::kLong), layout, device, pin, std::nullopt);
+  const at::Tensor out = aten::empty(
+      {2, count},
+      at::TensorOptions().dtype(dtype.value_or(at::kLong)).layout(layout).device(device).pinned_memory(pin));
   MUSA_DISPATCH(out.scalar_type(), "triangle_indices", (MUSA_INTEGRAL), {
     scalar_t* const to = out.mutable_data_ptr<scalar_t>();
     // One thread writes a row; its start is the number of elements in the rows above, in closed form.

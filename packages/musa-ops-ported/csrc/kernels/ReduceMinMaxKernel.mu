@@ -26,7 +26,8 @@ void of_all(at::Tensor& result, const at::Tensor& self) {
 }
 
 void argument_of(at::TensorIterator& iter, Extreme which) {
-  MUSA_DISPATCH(iter.dtype(1), "argmax or argmin", (MUSA_REAL, at::kBool), { reduce(iter, Argument<scalar_t>{which}); });
+  MUSA_DISPATCH(
+      iter.dtype(1), "argmax or argmin", (MUSA_REAL, at::kBool), { reduce(iter, Argument<scalar_t>{which}); });
 }
 template <Extreme which>
 void argument(at::TensorIterator& iter) {
@@ -34,14 +35,14 @@ void argument(at::TensorIterator& iter) {
 }
 
 void with_place_of(
-    const at::Tensor& values, const at::Tensor& indices, const at::Tensor& self, int64_t dim, bool keepdim, Extreme which) {
+    const at::Tensor& values, const at::Tensor& indices, const at::Tensor& self, int64_t dim, bool keepdim,
+    Extreme which) {
   check_overlap_within(values, indices);
   at::Tensor value = values;
   at::Tensor index = indices;
   auto iter = at::native::make_reduction("max or min", value, index, self, dim, keepdim, self.scalar_type(), at::kLong);
-  MUSA_DISPATCH(self.scalar_type(), "max or min", (MUSA_REAL, at::kBool), {
-    reduce(iter, ExtremumAndPlace<scalar_t>{which});
-  });
+  MUSA_DISPATCH(
+      self.scalar_type(), "max or min", (MUSA_REAL, at::kBool), { reduce(iter, ExtremumAndPlace<scalar_t>{which}); });
 }
 template <Extreme which>
 void with_place(

@@ -80,9 +80,8 @@ struct EuclideanNorm {
 
 void norm_of(at::TensorIterator& iter, double power, bool root) {
   if (power == 2) {
-    MUSA_DISPATCH(iter.input_dtype(), "norm", (MUSA_FLOATING_AND_COMPLEX), {
-      reduce(iter, EuclideanNorm<scalar_t>{root});
-    });
+    MUSA_DISPATCH(
+        iter.input_dtype(), "norm", (MUSA_FLOATING_AND_COMPLEX), { reduce(iter, EuclideanNorm<scalar_t>{root}); });
     return;
   }
   const Order order = power == 0 ? Order::Zero
@@ -94,12 +93,8 @@ void norm_of(at::TensorIterator& iter, double power, bool root) {
     reduce(iter, Norm<scalar_t>{order, static_cast<Accumulator>(power), root});
   });
 }
-void norm(at::TensorIterator& iter, const at::Scalar& order) {
-  norm_of(iter, order.toDouble(), /*root=*/true);
-}
-void powsum(at::TensorIterator& iter, const at::Scalar& order) {
-  norm_of(iter, order.toDouble(), /*root=*/false);
-}
+void norm(at::TensorIterator& iter, const at::Scalar& order) { norm_of(iter, order.toDouble(), /*root=*/true); }
+void powsum(at::TensorIterator& iter, const at::Scalar& order) { norm_of(iter, order.toDouble(), /*root=*/false); }
 
 // ---- logic
 

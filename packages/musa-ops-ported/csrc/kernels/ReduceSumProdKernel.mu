@@ -107,9 +107,7 @@ void mean(at::TensorIterator& iter) {
 }
 
 void nansum(at::TensorIterator& iter) {
-  MUSA_DISPATCH(iter.dtype(), "nansum", (MUSA_FLOATING_AND_COMPLEX), {
-    reduce(iter, SumOfNumbers<scalar_t>());
-  });
+  MUSA_DISPATCH(iter.dtype(), "nansum", (MUSA_FLOATING_AND_COMPLEX), { reduce(iter, SumOfNumbers<scalar_t>()); });
 }
 
 void prod(at::TensorIterator& iter) {

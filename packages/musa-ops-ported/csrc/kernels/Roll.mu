@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 
+#include "engines/aten.h"
 #include "engines/elements.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
@@ -14,7 +14,7 @@ namespace {
 at::Tensor roll_along(const at::Tensor& self, int64_t shift, int64_t dimension) {
   const int64_t size = self.size(dimension);
   const int64_t dim = dimension < 0 ? dimension + self.dim() : dimension;
-  const at::Tensor out = at::empty(self.sizes(), self.options());
+  const at::Tensor out = aten::empty(self.sizes(), self.options());
   if (out.numel() == 0) {
     return out;
   }
@@ -45,8 +45,8 @@ at::Tensor roll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef 
     return roll_along(self.reshape({-1}), shifts[0], 0).view(self.sizes());
   }
   TORCH_CHECK(
-      shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:",
-      dims.size());
+      shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),
+      ", dims:", dims.size());
   at::Tensor result = self;
   for (size_t i = 0; i < dims.size(); ++i) {
     result = roll_along(result, shifts[i], dims[i]);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/leaky_relu.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/random.muh"
@@ -18,8 +17,8 @@ void draw_slopes(
     const at::Tensor& self, const at::Tensor& noise, double lower, double upper,
     const std::optional<at::Generator>& generator, const at::Tensor& out) {
   const at::Tensor in = self.contiguous();
-  const at::Tensor slopes = noise.is_contiguous() ? noise : at::empty_like(noise, at::MemoryFormat::Contiguous);
-  const at::Tensor result = out.is_contiguous() ? out : at::empty_like(out, at::MemoryFormat::Contiguous);
+  const at::Tensor slopes = noise.is_contiguous() ? noise : aten::empty_like(noise, at::MemoryFormat::Contiguous);
+  const at::Tensor result = out.is_contiguous() ? out : aten::empty_like(out, at::MemoryFormat::Contiguous);
   MUSA_DISPATCH(self.scalar_type(), "rrelu_with_noise", (MUSA_FLOATING), {
     using Draw = UniformNumbers<op_t>;
     const scalar_t* const from = in.const_data_ptr<scalar_t>();
@@ -47,7 +46,8 @@ at::Tensor& rrelu_with_noise_out(
     const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper, bool training,
     std::optional<at::Generator> generator, at::Tensor& out) {
   const double low = lower.toDouble(), high = upper.toDouble();
-  TORCH_CHECK(self.sizes() == noise.sizes(), "noise must have the sizes of self, ", self.sizes(), ", got ", noise.sizes());
+  TORCH_CHECK(
+      self.sizes() == noise.sizes(), "noise must have the sizes of self, ", self.sizes(), ", got ", noise.sizes());
   TORCH_CHECK(
       self.scalar_type() == out.scalar_type() && self.scalar_type() == noise.scalar_type(),
       "rrelu_with_noise: self, noise and out must have one dtype, got ", self.scalar_type(), ", ", noise.scalar_type(),
@@ -58,14 +58,14 @@ at::Tensor& rrelu_with_noise_out(
   TORCH_CHECK(low <= high, "Lower bound should be less than or equal to the upper bound");
   TORCH_CHECK(std::isfinite(low), "lower bound must be finite, but got ", low);
   TORCH_CHECK(std::isfinite(high), "upper bound must be finite, but got ", high);
-  at::native::resize_output(out, self.sizes());
+  aten::resize_output(out, self.sizes());
   draw_slopes(self, noise, low, high, generator, out);
   return out;
 }
 at::Tensor rrelu_with_noise(
     const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper, bool training,
     std::optional<at::Generator> generator) {
-  at::Tensor out = at::empty_like(self);
+  at::Tensor out = aten::empty_like(self);
   return rrelu_with_noise_out(self, noise, lower, upper, training, std::move(generator), out);
 }
 at::Tensor& rrelu_with_noise_(

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Scans along a dimension. On an integrated GPU, one block per line: each thread scans a chunk, and the chunks'
-// totals are scanned in shared memory. On a discrete GPU, in tiles, so that adjacent threads access adjacent
-// addresses.
+// Scans along a dimension, in tiles in which adjacent threads access adjacent addresses.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/ReduceOps.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAStream.h>
@@ -16,6 +12,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engines/aten.h"
 #include "engines/block_scan.muh"
 #include "engines/contiguous.h"
 #include "engines/dispatch.h"
@@ -27,41 +24,6 @@ namespace musa_ops_ported {
 namespace {
 
 constexpr int kScanThreads = 256;    // per block, at most
-
-// Op: Value identity(), Value load(T, k), Value combine(earlier, later), void store(place, Value).
-template <typename T, typename Op>
-__global__ void C10_LAUNCH_BOUNDS_1(kScanThreads) scan_kernel(const T* const in, const Lines lines, const Op op) {
-  using Value = typename Op::Value;
-  alignas(Value) __shared__ char room[kScanThreads * sizeof(Value)];
-  Value* const ends = reinterpret_cast<Value*>(room);
-  const int threads = blockDim.x;
-  for (int64_t line = blockIdx.x; line < lines.count; line += gridDim.x) {
-    const int64_t start = lines.start(line);
-    const int64_t chunk = (lines.size + threads - 1) / threads;
-    const int64_t begin = threadIdx.x * chunk < lines.size ? threadIdx.x * chunk : lines.size;
-    const int64_t end = begin + chunk < lines.size ? begin + chunk : lines.size;
-    if (threads > 1) {
-      Value own = op.identity();
-      for (int64_t k = begin; k < end; ++k) {
-        own = op.combine(own, op.load(c10::load(in + start + k * lines.stride), k));
-      }
-      ends[threadIdx.x] = own;
-      __syncthreads();
-    }
-    Value running = op.identity();
-    for (int i = 0; i < static_cast<int>(threadIdx.x); ++i) {
-      running = op.combine(running, ends[i]);
-    }
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t at = start + k * lines.stride;
-      running = op.combine(running, op.load(c10::load(in + at), k));
-      op.store(at, running);
-    }
-    if (threads > 1) {
-      __syncthreads();
-    }
-  }
-}
 
 // The distribution of lines over blocks: `together` adjacent lines per block, in parts of `chunk` elements.
 struct ScanParts {
@@ -75,6 +37,8 @@ struct ScanParts {
 template <typename Value>
 inline constexpr int kScanItems = sizeof(Value) <= 4 ? 16 : 8; // per thread: 64 bytes, but at least 8 loads
 
+// Op: Value identity(), Value load(T, k), Value combine(earlier, later), void store(place, Value).
+//
 // Thread (x, y) has `items` adjacent elements of line x. All are loaded before the first is used.
 template <typename T, typename Op>
 __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads)
@@ -178,7 +142,11 @@ __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads)
 }
 
 template <typename T, typename Op>
-void scan_in_tiles(const at::Tensor& self, const Lines& lines, const Op& op) {
+void scan(const at::Tensor& self, int64_t dim, const Op& op) {
+  const Lines lines(self, dim);
+  if (self.numel() == 0) {
+    return;
+  }
   using Value = typename Op::Value;
   constexpr int items = kScanItems<Value>;
   ScanParts of{};
@@ -213,33 +181,13 @@ void scan_in_tiles(const at::Tensor& self, const Lines& lines, const Op& op) {
   at::Tensor totals;
   if (of.parts > 1) {
     const int64_t bytes = lines.count * of.parts * static_cast<int64_t>(sizeof(Value));
-    totals = at::empty({bytes}, self.options().dtype(at::kByte));
+    totals = aten::empty({bytes}, self.options().dtype(at::kByte));
     of.totals = totals.mutable_data_ptr();
     of.only_totals = true;
     launch();
     of.only_totals = false;
   }
   launch();
-}
-
-template <typename T, typename Op>
-void scan(const at::Tensor& self, int64_t dim, const Op& op) {
-  const Lines lines(self, dim);
-  if (self.numel() == 0) {
-    return;
-  }
-  if (c10::musa::device_properties(c10::musa::current_device()).integrated == 0) {
-    scan_in_tiles<T>(self, lines, op);
-    return;
-  }
-  // At least 32 elements per thread, because an integrated GPU has few multiprocessors and pays more for each thread.
-  int threads = 1;
-  while (threads < 64 && lines.size > 32 * threads) {
-    threads *= 2;
-  }
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(lines.count, 1 << 16));
-  scan_kernel<T, Op><<<blocks, threads, 0, c10::musa::getCurrentMUSAStream()>>>(self.const_data_ptr<T>(), lines, op);
-  C10_MUSA_KERNEL_LAUNCH_CHECK();
 }
 
 template <typename T>
@@ -306,7 +254,7 @@ struct RunningLogSum {
   __device__ void store(int64_t at, Value x) const { out[at] = static_cast<T>(x.largest + std::log(x.ratios)); }
 };
 void logcumsumexp(at::Tensor& result, const at::Tensor& self, int64_t dim) {
-  at::native::resize_output(result, self.sizes());
+  aten::resize_output(result, self.sizes());
   check_overlap(result, self);
   const at::Tensor in = self.contiguous();
   write_contiguous(result, [&](const at::Tensor& out) {
@@ -333,7 +281,8 @@ struct RunningBest {
     if (a.index < 0 || b.index < 0) {
       return a.index < 0 ? b : a;
     }
-    const bool later = b.value != b.value || (a.value == a.value && (largest ? b.value >= a.value : b.value <= a.value));
+    const bool later =
+        b.value != b.value || (a.value == a.value && (largest ? b.value >= a.value : b.value <= a.value));
     return later ? b : a;
   }
   __device__ void store(int64_t at, Value best) const {

@@ -5,11 +5,11 @@
 #include <ATen/musa/Atomic.muh>
 #include <ATen/native/ReductionType.h>
 #include <ATen/native/TensorAdvancedIndexing.h>
-#include <ATen/ops/full.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/complex.h>
 #include <c10/util/Load.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/elements.h"
 #include "engines/for_each.muh"
@@ -26,18 +26,13 @@ at::DimVector strides_without(const at::Tensor& tensor, int64_t dim) {
   }
   return strides;
 }
-int64_t stride_along(const at::Tensor& tensor, int64_t dim) {
-  return tensor.dim() == 0 ? 1 : tensor.stride(dim);
-}
-int64_t size_along(const at::Tensor& tensor, int64_t dim) {
-  return tensor.dim() == 0 ? 1 : tensor.size(dim);
-}
+int64_t stride_along(const at::Tensor& tensor, int64_t dim) { return tensor.dim() == 0 ? 1 : tensor.stride(dim); }
+int64_t size_along(const at::Tensor& tensor, int64_t dim) { return tensor.dim() == 0 ? 1 : tensor.size(dim); }
 
 // Calls f(offset in `indexed`, offset in `other`), in elements; `index` selects the position in `indexed` along
 // `dim`.
 template <typename F>
-void through_index(
-    const at::Tensor& index, const at::Tensor& indexed, int64_t dim, at::IntArrayRef other, const F& f) {
+void through_index(const at::Tensor& index, const at::Tensor& indexed, int64_t dim, at::IntArrayRef other, const F& f) {
   const int64_t size = size_along(indexed, dim);
   const int64_t stride = stride_along(indexed, dim);
   MUSA_BY_INDEX_TYPE(index.scalar_type(), {
@@ -63,7 +58,8 @@ void gather(const at::Tensor& result, const at::Tensor& self, int64_t dimension,
   MUSA_BY_SIZE(self.element_size(), {
     Bytes* const out = elements_of<Bytes>(result, self);
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
-    through_index(index, self, dim, strides_of(result, index), [=] __device__(int64_t from, int64_t to) { out[to] = in[from]; });
+    through_index(
+        index, self, dim, strides_of(result, index), [=] __device__(int64_t from, int64_t to) { out[to] = in[from]; });
   });
 }
 
@@ -72,7 +68,8 @@ void scatter(const at::Tensor& self, int64_t dimension, const at::Tensor& index,
   MUSA_BY_SIZE(self.element_size(), {
     Bytes* const out = elements_of<Bytes>(self, src);
     const Bytes* const in = static_cast<const Bytes*>(src.const_data_ptr());
-    through_index(index, self, dim, strides_of(src, index), [=] __device__(int64_t to, int64_t from) { out[to] = in[from]; });
+    through_index(
+        index, self, dim, strides_of(src, index), [=] __device__(int64_t to, int64_t from) { out[to] = in[from]; });
   });
 }
 
@@ -137,7 +134,7 @@ void scatter_reduce(
 void scatter_scalar_reduce(
     const at::Tensor& self, int64_t dimension, const at::Tensor& index, const at::Scalar& value,
     const at::native::ReductionType& reduce) {
-  scatter_reduce(self, dimension, index, at::full({}, value, self.options()).expand(index.sizes()), reduce);
+  scatter_reduce(self, dimension, index, aten::full({}, value, self.options()).expand(index.sizes()), reduce);
 }
 
 } // namespace

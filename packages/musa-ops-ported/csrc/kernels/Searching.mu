@@ -4,12 +4,11 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/BucketizationUtils.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/result_type.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/overlap.h"
@@ -62,7 +61,7 @@ at::Tensor& search_sorted(
     std::optional<std::string_view> side, const std::optional<at::Tensor>& given_sorter, at::Tensor& out) {
   const at::Tensor sorter = given_sorter.value_or(at::Tensor());
   at::native::searchsorted_pre_check(sorted_sequence, self, out, out_int32, right, side, sorter);
-  at::native::resize_output(out, self.sizes());
+  aten::resize_output(out, self.sizes());
   if (self.numel() == 0) {
     return out;
   }
@@ -80,7 +79,7 @@ at::Tensor& search_sorted(
 }
 
 at::Tensor empty_places(const at::Tensor& like, bool out_int32) {
-  return at::empty({0}, like.options().dtype(out_int32 ? at::kInt : at::kLong));
+  return aten::empty({0}, like.options().dtype(out_int32 ? at::kInt : at::kLong));
 }
 
 at::Tensor scalar_on(const at::Tensor& tensor, const at::Scalar& value) {
@@ -176,7 +175,7 @@ void isin_Scalar_Tensor(
     const at::Scalar& element, const at::Tensor& test_elements, bool assume_unique, bool invert,
     const at::Tensor& out) {
   // The meta function does not set the output's shape.
-  at::native::resize_output(out, at::IntArrayRef());
+  aten::resize_output(out, at::IntArrayRef());
   isin_Tensor_Tensor(scalar_on(test_elements, element), test_elements, assume_unique, invert, out);
 }
 

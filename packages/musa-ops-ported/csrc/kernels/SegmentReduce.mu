@@ -4,11 +4,10 @@
 // dtype, as torch's CPU kernel does, so that results are equal.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/SegmentReduce.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <limits>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 
@@ -42,35 +41,27 @@ at::Tensor offsets_of_lengths(const at::Tensor& lengths) {
   const at::Tensor sums = lengths.to(at::kLong).cumsum(-1);
   at::DimVector shape(lengths.sizes());
   shape.back() += 1;
-  const at::Tensor offsets = at::zeros(shape, sums.options());
+  const at::Tensor offsets = aten::zeros(shape, sums.options());
   offsets.narrow(-1, 1, lengths.size(-1)).copy_(sums);
   return offsets;
 }
 
 double identity(ReductionType reduction) {
   switch (reduction) {
-    case ReductionType::MAX:
-      return -std::numeric_limits<double>::infinity();
-    case ReductionType::MIN:
-      return std::numeric_limits<double>::infinity();
-    case ReductionType::PROD:
-      return 1;
-    default:
-      return 0;
+    case ReductionType::MAX: return -std::numeric_limits<double>::infinity();
+    case ReductionType::MIN: return std::numeric_limits<double>::infinity();
+    case ReductionType::PROD: return 1;
+    default: return 0;
   }
 }
 
 template <typename T>
 __device__ C10_ALWAYS_INLINE T reduced(ReductionType reduction, T so_far, T x) {
   switch (reduction) {
-    case ReductionType::MAX:
-      return x != x || so_far < x ? x : so_far;
-    case ReductionType::MIN:
-      return x != x || x < so_far ? x : so_far;
-    case ReductionType::PROD:
-      return so_far * x;
-    default:
-      return so_far + x;
+    case ReductionType::MAX: return x != x || so_far < x ? x : so_far;
+    case ReductionType::MIN: return x != x || x < so_far ? x : so_far;
+    case ReductionType::PROD: return so_far * x;
+    default: return so_far + x;
   }
 }
 
@@ -104,7 +95,7 @@ at::Tensor reduce_offsets(
     const std::optional<at::Scalar>& initial) {
   at::DimVector shape(data.sizes());
   shape[axis] = offsets.size(-1) - 1;
-  const at::Tensor output = at::empty(shape, data.options());
+  const at::Tensor output = aten::empty(shape, data.options());
   const at::Tensor bounds = offsets.to(at::kLong);
   MUSA_DISPATCH(data.scalar_type(), "_segment_reduce", (MUSA_FLOATING), {
     reduce_segments<scalar_t>(reduction, data, segments_of(data, bounds, axis), initial, output);
@@ -168,7 +159,7 @@ void spread_gradient(
 at::Tensor offsets_backward(
     const at::Tensor& grad, const at::Tensor& output, const at::Tensor& data, ReductionType reduction,
     const at::Tensor& offsets, int64_t axis, const std::optional<at::Scalar>& initial) {
-  const at::Tensor result = at::zeros(data.sizes(), grad.options());
+  const at::Tensor result = aten::zeros(data.sizes(), grad.options());
   const at::Tensor bounds = offsets.to(at::kLong);
   MUSA_DISPATCH(data.scalar_type(), "_segment_reduce_backward", (MUSA_FLOATING), {
     spread_gradient<scalar_t>(grad, output, data, reduction, segments_of(data, bounds, axis), initial, result);

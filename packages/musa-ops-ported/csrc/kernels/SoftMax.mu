@@ -86,13 +86,11 @@ __device__ C10_ALWAYS_INLINE void softmax_read_twice(
 }
 
 // Processes this thread's share of a line: from `first` in steps of `step`; `all` combines values across threads.
-// `in_flight`: keep many loads pending. A template parameter, because compilers spill registers if one kernel holds
-// both variants.
-template <typename In, typename Out, bool logarithm, bool in_flight, typename All>
+template <typename In, typename Out, bool logarithm, typename All>
 __device__ C10_ALWAYS_INLINE void softmax_line(
     const In* in, Out* out, int64_t size, int64_t stride, int64_t first, int64_t step, const All& all) {
   using Real = at::opmath_type<In>;
-  if constexpr (in_flight && std::is_same_v<All, SharedRow>) {
+  if constexpr (std::is_same_v<All, SharedRow>) {
     if (keeps_row(all, size)) {
       softmax_kept<In, Out, logarithm>(in, out, size, stride, first, step, all);
     } else {
@@ -123,12 +121,12 @@ __device__ C10_ALWAYS_INLINE void softmax_line(
   }
 }
 
-template <typename In, typename Out, bool logarithm, bool in_flight, typename All>
+template <typename In, typename Out, bool logarithm, typename All>
 __device__ C10_ALWAYS_INLINE void softmax_gradient_line(
     const Out* gradient, const Out* output, In* out, int64_t size, int64_t stride, int64_t first, int64_t step,
     const All& all) {
   using Real = at::opmath_type<Out>;
-  if constexpr (in_flight && std::is_same_v<All, SharedRow>) {
+  if constexpr (std::is_same_v<All, SharedRow>) {
     if (keeps_row(all, size)) {
       Real g[kKept], y[kKept];
       keep_row(g, gradient, stride, first, size, step, Real(0));
@@ -151,7 +149,7 @@ __device__ C10_ALWAYS_INLINE void softmax_gradient_line(
     sum += logarithm ? g : g * static_cast<Real>(output[k * stride]);
   }
   sum = all(sum, Plus());
-  if constexpr (in_flight && std::is_same_v<All, SharedRow>) {
+  if constexpr (std::is_same_v<All, SharedRow>) {
     in_groups<4, Sums<Real, 2>>(
         first, size, step,
         [&](int64_t k) {
@@ -172,39 +170,38 @@ __device__ C10_ALWAYS_INLINE void softmax_gradient_line(
   }
 }
 
-template <typename In, typename Out, bool logarithm, bool in_flight>
+template <typename In, typename Out, bool logarithm>
 void forward_lines(const Lines& lines, const In* const from, Out* const to) {
   using Real = at::opmath_type<In>;
-  constexpr int most = in_flight ? kMostThreads : kRowThreads;
-  each_row<Real, most>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
-    const int64_t start = lines.start(line);
-    softmax_line<In, Out, logarithm, in_flight>(from + start, to + start, lines.size, lines.stride, first, step, all);
-  });
+  each_row<Real, kMostThreads>(
+      lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+        const int64_t start = lines.start(line);
+        softmax_line<In, Out, logarithm>(from + start, to + start, lines.size, lines.stride, first, step, all);
+      });
 }
 
-template <typename In, typename Out, bool logarithm, bool in_flight>
+template <typename In, typename Out, bool logarithm>
 void backward_lines(const Lines& lines, const Out* const g, const Out* const y, In* const to) {
   using Real = at::opmath_type<Out>;
-  constexpr int most = in_flight ? kMostThreads : kRowThreads;
-  each_row<Real, most>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
-    const int64_t start = lines.start(line);
-    softmax_gradient_line<In, Out, logarithm, in_flight>(
-        g + start, y + start, to + start, lines.size, lines.stride, first, step, all);
-  });
+  each_row<Real, kMostThreads>(
+      lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+        const int64_t start = lines.start(line);
+        softmax_gradient_line<In, Out, logarithm>(
+            g + start, y + start, to + start, lines.size, lines.stride, first, step, all);
+      });
 }
 
 template <typename In, typename Out, bool logarithm>
 void forward_of(const at::Tensor& in, int64_t dim, const at::Tensor& out) {
   const Lines lines(in, dim);
-  const auto run = is_integrated() ? forward_lines<In, Out, logarithm, false> : forward_lines<In, Out, logarithm, true>;
-  run(lines, in.const_data_ptr<In>(), out.mutable_data_ptr<Out>());
+  forward_lines<In, Out, logarithm>(lines, in.const_data_ptr<In>(), out.mutable_data_ptr<Out>());
 }
 
 template <typename In, typename Out, bool logarithm>
 void backward_of(const at::Tensor& gradient, const at::Tensor& output, int64_t dim, const at::Tensor& out) {
   const Lines lines(output, dim);
-  const auto run = is_integrated() ? backward_lines<In, Out, logarithm, false> : backward_lines<In, Out, logarithm, true>;
-  run(lines, gradient.const_data_ptr<Out>(), output.const_data_ptr<Out>(), out.mutable_data_ptr<In>());
+  backward_lines<In, Out, logarithm>(
+      lines, gradient.const_data_ptr<Out>(), output.const_data_ptr<Out>(), out.mutable_data_ptr<In>());
 }
 
 template <bool logarithm>

@@ -3,15 +3,9 @@
 // Elements are sorted as pairs (key, place). Keys are unsigned integers in the order of the elements, so one sort
 // serves all dtypes, and operators that need part of a sorted line select it by its places.
 //
-// An integrated GPU uses merge sort, with few threads and no barriers; others use the radix sort of
-// engines/radix_sort.muh.
+// Short lines are sorted by engines/sort.muh, one thread each; others by engines/radix_sort.muh.
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/argmax.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/Load.h>
 
@@ -19,6 +13,7 @@
 #include <cstring>
 #include <limits>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/elements.h"
 #include "engines/for_each.muh"
@@ -69,13 +64,15 @@ struct WidePair {
 };
 struct Before {
   template <typename Pair>
-  __device__ bool operator()(const Pair& a, const Pair& b) const { return a < b; }
+  __device__ bool operator()(const Pair& a, const Pair& b) const {
+    return a < b;
+  }
 };
 
 template <typename Pair>
 at::Tensor room_for_pairs(const at::Tensor& self) {
   constexpr int64_t words = sizeof(Pair) / sizeof(int64_t);
-  return at::empty({2, self.numel() * words}, self.options().dtype(at::kLong));
+  return aten::empty({2, self.numel() * words}, self.options().dtype(at::kLong));
 }
 
 template <typename Pair>
@@ -148,8 +145,7 @@ struct KeyBits {
 bool by_digits(const at::Tensor& self) {
   // Lines of a few elements are sorted in registers, one thread each.
   const int64_t size = self.size(-1);
-  return size > kSortRun && size <= std::numeric_limits<int32_t>::max() &&
-      c10::musa::device_properties(c10::musa::current_device()).integrated == 0;
+  return size > kSortRun && size <= std::numeric_limits<int32_t>::max();
 }
 
 RadixSorted sorted_by_digits(const at::Tensor& self, bool descending, int64_t keep) {
@@ -226,8 +222,8 @@ void resize_to_one(
   } else if (!sizes.empty()) {
     sizes.erase(sizes.begin() + dim);
   }
-  at::native::resize_output(values, sizes);
-  at::native::resize_output(indices, sizes);
+  aten::resize_output(values, sizes);
+  aten::resize_output(indices, sizes);
   at::assert_no_overlap(values, self);
 }
 
@@ -287,17 +283,16 @@ at::Tensor places_of_median(const at::Tensor& lines, bool ignore_nan) {
     return sorted_places(lines, /*descending=*/false, keep).narrow(-1, keep - 1, 1).contiguous();
   }
   const at::Tensor sorted = sorted_places(lines, /*descending=*/false, lines.size(-1));
-  const at::Tensor places = at::empty(sizes, sorted.options());
-  MUSA_DISPATCH(lines.scalar_type(), "median", (MUSA_FLOATING), {
-    median_places<scalar_t>(lines, sorted, ignore_nan, places);
-  });
+  const at::Tensor places = aten::empty(sizes, sorted.options());
+  MUSA_DISPATCH(
+      lines.scalar_type(), "median", (MUSA_FLOATING), { median_places<scalar_t>(lines, sorted, ignore_nan, places); });
   return places;
 }
 
 at::Tensor median_of_all(const at::Tensor& self, bool ignore_nan) {
   if (self.numel() == 0) {
     const auto floats = self.options().dtype(at::kFloat);
-    return at::full({}, std::numeric_limits<float>::quiet_NaN(), floats).to(self.scalar_type());
+    return aten::full({}, std::numeric_limits<float>::quiet_NaN(), floats).to(self.scalar_type());
   }
   const at::Tensor line = self.reshape({-1});
   return line.index_select(0, places_of_median(line, ignore_nan)).squeeze(0);
@@ -339,7 +334,7 @@ void count_equals(const at::Tensor& sorted, const at::Tensor& lengths) {
 at::Tensor sorted_places(const at::Tensor& self, bool descending, int64_t keep) {
   at::DimVector sizes(self.sizes());
   sizes.back() = keep;
-  const at::Tensor places = at::empty(sizes, self.options().dtype(at::kLong));
+  const at::Tensor places = aten::empty(sizes, self.options().dtype(at::kLong));
   if (places.numel() == 0) {
     return places;
   }
@@ -363,7 +358,7 @@ at::Tensor sorted_places(const at::Tensor& self, bool descending, int64_t keep) 
 
 at::Tensor order_keys(const at::Tensor& self, uint64_t flip) {
   const auto dtype = self.element_size() <= 4 ? at::kInt : at::kLong;
-  const at::Tensor keys = at::empty(self.sizes(), self.options().dtype(dtype));
+  const at::Tensor keys = aten::empty(self.sizes(), self.options().dtype(dtype));
   MUSA_DISPATCH(self.scalar_type(), "order_keys", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
     const scalar_t* const in = self.const_data_ptr<scalar_t>();
     auto* const out = static_cast<KeyOf<scalar_t>*>(keys.mutable_data_ptr());
@@ -409,12 +404,8 @@ std::tuple<at::Tensor&, at::Tensor&> kthvalue_values(
   return {values, indices};
 }
 
-at::Tensor median(const at::Tensor& self) {
-  return median_of_all(self, /*ignore_nan=*/false);
-}
-at::Tensor nanmedian(const at::Tensor& self) {
-  return median_of_all(self, /*ignore_nan=*/true);
-}
+at::Tensor median(const at::Tensor& self) { return median_of_all(self, /*ignore_nan=*/false); }
+at::Tensor nanmedian(const at::Tensor& self) { return median_of_all(self, /*ignore_nan=*/true); }
 std::tuple<at::Tensor&, at::Tensor&> median_dim_values(
     const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& values, at::Tensor& indices) {
   median_of_lines("median()", self, dim, keepdim, /*ignore_nan=*/false, values, indices);
@@ -434,8 +425,8 @@ std::tuple<at::Tensor&, at::Tensor&> mode_values(
   if (self.numel() > 0) {
     const at::Tensor lines = along_last(self, dim);
     const at::Tensor places = sorted_places(lines, /*descending=*/false, lines.size(-1));
-    const at::Tensor sorted = at::empty(lines.sizes(), self.options());
-    const at::Tensor lengths = at::empty_like(places);
+    const at::Tensor sorted = aten::empty(lines.sizes(), self.options());
+    const at::Tensor lengths = aten::empty_like(places);
     pick(lines, places, sorted, lengths);
     MUSA_DISPATCH(self.scalar_type(), "mode", (MUSA_REAL, at::kBool), { count_equals<scalar_t>(sorted, lengths); });
     const at::Tensor best = at::argmax(lengths, -1, /*keepdim=*/true);
@@ -444,8 +435,8 @@ std::tuple<at::Tensor&, at::Tensor&> mode_values(
   return {values, indices};
 }
 std::tuple<at::Tensor, at::Tensor> mode(const at::Tensor& self, int64_t dim, bool keepdim) {
-  at::Tensor values = at::empty({0}, self.options());
-  at::Tensor indices = at::empty({0}, self.options().dtype(at::kLong));
+  at::Tensor values = aten::empty({0}, self.options());
+  at::Tensor indices = aten::empty({0}, self.options().dtype(at::kLong));
   mode_values(self, dim, keepdim, values, indices);
   return {values, indices};
 }

@@ -36,8 +36,7 @@ void polygamma(at::TensorIteratorBase& iter, int64_t n) {
   } else {
     MUSA_DISPATCH(iter.common_dtype(), "polygamma", (MUSA_FLOATING), {
       pointwise(iter, [n] __host__ __device__(scalar_t x) -> scalar_t {
-        return static_cast<scalar_t>(
-            ::calc_polygamma(at::opmath_type<scalar_t>(x), static_cast<int>(n)));
+        return static_cast<scalar_t>(::calc_polygamma(at::opmath_type<scalar_t>(x), static_cast<int>(n)));
       });
     });
   }

@@ -3,14 +3,12 @@
 // Histograms: counts use integer atomics, so results are reproducible.
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/aminmax.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "kernels.h"
@@ -37,7 +35,7 @@ at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& giv
   TORCH_CHECK(minlength >= 0, "minlength should be >= 0");
   const auto longs = self.options().dtype(at::kLong);
   if (self.dim() == 1 && self.numel() == 0) {
-    return at::zeros({minlength}, longs);
+    return aten::zeros({minlength}, longs);
   }
   TORCH_CHECK(
       self.dim() == 1 && self.min().item<int64_t>() >= 0, "bincount only supports 1-d non-negative integral inputs.");
@@ -46,11 +44,11 @@ at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& giv
       "weights should be 1-d and have the same length as input");
   const int64_t bins = std::max(self.max().item<int64_t>() + 1, minlength);
   if (!weights.defined()) {
-    return count_with<int64_t>(self, at::zeros({bins}, longs), [] __device__(int64_t) -> int64_t { return 1; });
+    return count_with<int64_t>(self, aten::zeros({bins}, longs), [] __device__(int64_t) -> int64_t { return 1; });
   }
   const bool single = weights.scalar_type() == at::kFloat;
   const at::Tensor wide = single ? weights : weights.to(at::kDouble);
-  const at::Tensor out = at::zeros({bins}, wide.options());
+  const at::Tensor out = aten::zeros({bins}, wide.options());
   const int64_t step = wide.stride(0);
   if (single) {
     const float* const from = wide.const_data_ptr<float>();
@@ -106,10 +104,8 @@ void count_values(const at::Tensor& self, const at::Scalar& min, const at::Scala
 
 at::Tensor histc(const at::Tensor& self, int64_t bins, const at::Scalar& min, const at::Scalar& max) {
   TORCH_CHECK(bins > 0, "torch.histc: bins must be > 0, but got ", bins);
-  const at::Tensor counts = at::zeros({bins}, self.options().dtype(at::kLong));
-  MUSA_DISPATCH(self.scalar_type(), "histc", (MUSA_REAL), {
-    count_values<scalar_t>(self, min, max, counts);
-  });
+  const at::Tensor counts = aten::zeros({bins}, self.options().dtype(at::kLong));
+  MUSA_DISPATCH(self.scalar_type(), "histc", (MUSA_REAL), { count_values<scalar_t>(self, min, max, counts); });
   return counts.to(self.scalar_type());
 }
 at::Tensor& histc_out(
@@ -119,7 +115,7 @@ at::Tensor& histc_out(
       "torch.histc: input tensor and out should have the same dtype, but got input ", self.scalar_type(), " and out ",
       out.scalar_type());
   const at::Tensor result = musa_ops_ported::histc(self, bins, min, max);
-  at::native::resize_output(out, result.sizes());
+  aten::resize_output(out, result.sizes());
   return out.copy_(result);
 }
 

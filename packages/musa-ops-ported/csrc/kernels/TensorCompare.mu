@@ -29,7 +29,9 @@ __host__ __device__ T limited(T x, T low, T high) {
 
 void clamp(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.common_dtype(), "clamp", (MUSA_REAL), {
-    pointwise(iter, [] __host__ __device__(scalar_t x, scalar_t low, scalar_t high) -> scalar_t { return limited(x, low, high); });
+    pointwise(iter, [] __host__ __device__(scalar_t x, scalar_t low, scalar_t high) -> scalar_t {
+      return limited(x, low, high);
+    });
   });
 }
 void clamp_scalar(at::TensorIteratorBase& iter, const at::Scalar& min, const at::Scalar& max) {
@@ -49,13 +51,17 @@ void clamp_scalar(at::TensorIteratorBase& iter, const at::Scalar& min, const at:
 void clamp_min_scalar(at::TensorIteratorBase& iter, at::Scalar min) {
   MUSA_DISPATCH(iter.common_dtype(), "clamp_min", (MUSA_REAL), {
     const auto low = min.to<scalar_t>();
-    pointwise(iter, [low] __host__ __device__(scalar_t x) -> scalar_t { return x == x && (low != low || x < low) ? low : x; });
+    pointwise(iter, [low] __host__ __device__(scalar_t x) -> scalar_t {
+      return x == x && (low != low || x < low) ? low : x;
+    });
   });
 }
 void clamp_max_scalar(at::TensorIteratorBase& iter, at::Scalar max) {
   MUSA_DISPATCH(iter.common_dtype(), "clamp_max", (MUSA_REAL), {
     const auto high = max.to<scalar_t>();
-    pointwise(iter, [high] __host__ __device__(scalar_t x) -> scalar_t { return x == x && (high != high || x > high) ? high : x; });
+    pointwise(iter, [high] __host__ __device__(scalar_t x) -> scalar_t {
+      return x == x && (high != high || x > high) ? high : x;
+    });
   });
 }
 

@@ -2,10 +2,10 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/pixel_shuffle_native.h>
 #include <ATen/ops/pixel_unshuffle_native.h>
 
+#include "engines/aten.h"
 #include "kernels.h"
 
 namespace musa_ops_ported {
@@ -36,7 +36,7 @@ at::Tensor& narrow_copy_out(const at::Tensor& self, int64_t dim, int64_t start, 
       self.scalar_type() == out.scalar_type(), "narrow_copy: the output has dtype ", out.scalar_type(),
       ", and the input ", self.scalar_type());
   const at::Tensor part = self.narrow(dim, start, length);
-  at::native::resize_output(out, part.sizes());
+  aten::resize_output(out, part.sizes());
   return out.copy_(part);
 }
 

@@ -31,7 +31,9 @@ void abs(at::TensorIteratorBase& iter) {
     return;
   }
   MUSA_DISPATCH(dtype, "abs", (MUSA_REAL, at::kBool), {
-    pointwise(iter, [] __host__ __device__(scalar_t x) -> scalar_t { return static_cast<scalar_t>(magnitude(at::opmath_type<scalar_t>(x))); });
+    pointwise(iter, [] __host__ __device__(scalar_t x) -> scalar_t {
+      return static_cast<scalar_t>(magnitude(at::opmath_type<scalar_t>(x)));
+    });
   });
 }
 
@@ -103,7 +105,9 @@ void signbit(at::TensorIteratorBase& iter) {
     return;
   }
   MUSA_DISPATCH(iter.input_dtype(), "signbit", (MUSA_FLOATING), {
-    pointwise(iter, [] __host__ __device__(scalar_t x) -> bool { return std::copysign(at::opmath_type<scalar_t>(1), at::opmath_type<scalar_t>(x)) < 0; });
+    pointwise(iter, [] __host__ __device__(scalar_t x) -> bool {
+      return std::copysign(at::opmath_type<scalar_t>(1), at::opmath_type<scalar_t>(x)) < 0;
+    });
   });
 }
 
@@ -166,14 +170,15 @@ template <typename T>
 struct Replacements {
   T nan, positive, negative;
   __host__ __device__ T operator()(T x) const {
-    return x != x ? nan
-        : x == std::numeric_limits<T>::infinity() ? positive
+    return x != x                                  ? nan
+        : x == std::numeric_limits<T>::infinity()  ? positive
         : x == -std::numeric_limits<T>::infinity() ? negative
                                                    : x;
   }
 };
 void nan_to_num(
-    at::TensorIteratorBase& iter, std::optional<double> nan, std::optional<double> positive, std::optional<double> negative) {
+    at::TensorIteratorBase& iter, std::optional<double> nan, std::optional<double> positive,
+    std::optional<double> negative) {
   const auto replacements = [&](auto lowest, auto highest) {
     using T = decltype(highest);
     return Replacements<T>{
@@ -192,7 +197,8 @@ void nan_to_num(
   }
   MUSA_DISPATCH(iter.dtype(), "nan_to_num", (MUSA_FLOATING), {
     const auto replace = replacements(
-        static_cast<op_t>(std::numeric_limits<scalar_t>::lowest()), static_cast<op_t>(std::numeric_limits<scalar_t>::max()));
+        static_cast<op_t>(std::numeric_limits<scalar_t>::lowest()),
+        static_cast<op_t>(std::numeric_limits<scalar_t>::max()));
     pointwise(iter, [replace] __host__ __device__(scalar_t x) -> scalar_t {
       return static_cast<scalar_t>(replace(at::opmath_type<scalar_t>(x)));
     });

@@ -2,12 +2,10 @@
 // Copyright (c) torch_musa contributors
 // Unique elements and slices: those that differ from their predecessor, after sorting or in the given order.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/Load.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/prefix_sum.muh"
 #include "engines/sort.muh"
@@ -32,7 +30,7 @@ Groups groups_of(
   const auto longs = options.dtype(at::kLong);
   const PrefixSum sums(count, options, [=] __device__(int64_t i) -> int64_t { return i == 0 || differs(i); });
   const int64_t groups = sums.total();
-  Groups result{at::empty({groups}, longs), at::empty({with_inverse ? count : 0}, longs), at::empty({0}, longs)};
+  Groups result{aten::empty({groups}, longs), aten::empty({with_inverse ? count : 0}, longs), aten::empty({0}, longs)};
   int64_t* const first = result.first.mutable_data_ptr<int64_t>();
   int64_t* const inverse = with_inverse ? result.inverse.mutable_data_ptr<int64_t>() : nullptr;
   const int64_t* const places = order.defined() ? order.const_data_ptr<int64_t>() : nullptr;
@@ -45,7 +43,7 @@ Groups groups_of(
     }
   });
   if (with_counts) {
-    result.counts = at::empty({groups}, longs);
+    result.counts = aten::empty({groups}, longs);
     int64_t* const counts = result.counts.mutable_data_ptr<int64_t>();
     for_each(groups, [=] __device__(int64_t g) { counts[g] = (g + 1 < groups ? first[g + 1] : count) - first[g]; });
   }
@@ -65,8 +63,9 @@ Three unique_elements(const at::Tensor& self, bool sorted, bool with_inverse, bo
   const int64_t count = elements.numel();
   if (count == 0) {
     const auto longs = self.options().dtype(at::kLong);
-    return {at::empty({0}, self.options()), at::empty(with_inverse ? self.sizes() : at::IntArrayRef{0}, longs),
-            at::empty({0}, longs)};
+    return {
+        aten::empty({0}, self.options()), aten::empty(with_inverse ? self.sizes() : at::IntArrayRef{0}, longs),
+        aten::empty({0}, longs)};
   }
   const at::Tensor order = sorted ? sorted_places(elements, /*descending=*/false, count) : at::Tensor();
   const int64_t* const places = sorted ? order.const_data_ptr<int64_t>() : nullptr;
@@ -108,8 +107,8 @@ Groups groups_of_rows(
   const Key* const data = static_cast<const Key*>(keys.const_data_ptr());
   if (sorted) {
     const auto longs = keys.options().dtype(at::kLong);
-    order = at::arange(rows, longs);
-    const at::Tensor scratch = at::empty({rows}, longs);
+    order = aten::arange(rows, longs);
+    const at::Tensor scratch = aten::empty({rows}, longs);
     const int64_t* const in_order = merge_sort(
         order.mutable_data_ptr<int64_t>(), scratch.mutable_data_ptr<int64_t>(), 1, rows, rows,
         RowsBefore<Key>{data, columns});
@@ -138,10 +137,9 @@ Three unique_slices(const at::Tensor& self, int64_t dimension, bool sorted, bool
       empty_dims += size == 0;
     }
     TORCH_CHECK(rows == 0, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
-    TORCH_CHECK(
-        empty_dims == 1, "Number of zero sized dimensions is more than one, so unique cannot be applied");
+    TORCH_CHECK(empty_dims == 1, "Number of zero sized dimensions is more than one, so unique cannot be applied");
     const auto longs = self.options().dtype(at::kLong);
-    return {at::empty(self.sizes(), self.options()), at::empty({0}, longs), at::empty({0}, longs)};
+    return {aten::empty(self.sizes(), self.options()), aten::empty({0}, longs), aten::empty({0}, longs)};
   }
   const at::Tensor keys = order_keys(slices.movedim(dim, 0)).view({rows, -1});
   const bool nan_keys = at::isFloatingType(self.scalar_type());

@@ -5,10 +5,10 @@
 // The gradient is the same sum over transposed tables, where the taps of an input are the outputs that it contributes
 // to.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 
 #include <cmath>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "kernels.h"
@@ -120,8 +120,13 @@ struct Axis {
     const Real begin = (static_cast<Real>(i) - reach) / scale - shift - 1;
     const Real end = (static_cast<Real>(i) + reach) / scale + shift + 2;
     const Real most = static_cast<Real>(out);
-    return {i == 0 || begin < 0 ? 0 : begin < most ? static_cast<int64_t>(begin) : out,
-            i == in - 1 || end > most ? out : end > 0 ? static_cast<int64_t>(end) : 0};
+    return {
+        i == 0 || begin < 0 ? 0
+            : begin < most  ? static_cast<int64_t>(begin)
+                            : out,
+        i == in - 1 || end > most ? out
+            : end > 0             ? static_cast<int64_t>(end)
+                                  : 0};
   }
   template <typename Use>
   C10_HOST_DEVICE Taps transposed_taps(int64_t i, const Use& use) const {
@@ -203,7 +208,7 @@ struct Resampling {
       total += tables[d].results;
       bytes += tables[d].results * static_cast<int64_t>(sizeof(Taps) + tables[d].most * sizeof(Real));
     }
-    memory = at::empty({bytes + 64}, options.dtype(at::kByte).memory_format(at::MemoryFormat::Contiguous));
+    memory = aten::empty({bytes + 64}, options.dtype(at::kByte).memory_format(at::MemoryFormat::Contiguous));
     char* free = static_cast<char*>(memory.mutable_data_ptr());
     for (auto& table : tables) {
       table.taps = reinterpret_cast<Taps*>(free);
@@ -298,8 +303,7 @@ void resample_gradient(How how, const at::Tensor& gradient, Scales scales, const
 
 using Scale = std::optional<double>;
 
-void upsample_nearest1d(
-    const at::Tensor& self, at::IntArrayRef output_size, Scale scales, const at::Tensor& out) {
+void upsample_nearest1d(const at::Tensor& self, at::IntArrayRef output_size, Scale scales, const at::Tensor& out) {
   resample({Method::Nearest}, self, {scales}, out);
 }
 void upsample_nearest1d_backward(

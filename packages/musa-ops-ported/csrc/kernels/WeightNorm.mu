@@ -2,10 +2,9 @@
 // Copyright (c) torch_musa contributors
 // w = g * v / |v|, with one norm per slice along the first or the last dimension.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <musa_runtime/argument_checks.h>
 
+#include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/rows.muh"
 #include "kernels.h"
@@ -89,10 +88,10 @@ std::tuple<at::Tensor, at::Tensor> _weight_norm_interface(const at::Tensor& v, c
   musa_runtime::check_count("_weight_norm_interface", "g", g, slices.rows);
   const at::Tensor in = v.contiguous();
   const at::Tensor lengths = g.contiguous();
-  const at::Tensor w = at::empty_like(in, at::MemoryFormat::Contiguous);
+  const at::Tensor w = aten::empty_like(in, at::MemoryFormat::Contiguous);
   at::Tensor norms;
   MUSA_DISPATCH(v.scalar_type(), "weight_norm", (MUSA_FLOATING), {
-    norms = at::empty(g.sizes(), g.options().dtype(c10::CppTypeToScalarType<op_t>::value));
+    norms = aten::empty(g.sizes(), g.options().dtype(c10::CppTypeToScalarType<op_t>::value));
     forward<scalar_t>(slices, in, lengths, w, norms);
   });
   return {w, norms};
@@ -110,8 +109,8 @@ std::tuple<at::Tensor, at::Tensor> _weight_norm_interface_backward(
   musa_runtime::check_count(op, "saved_g", saved_g, slices.rows);
   musa_runtime::check_count(op, "saved_norms", saved_norms, slices.rows);
   const at::Tensor dw = grad_w.contiguous();
-  const at::Tensor grad_v = at::empty_like(saved_v, at::MemoryFormat::Contiguous);
-  const at::Tensor grad_g = at::empty_like(saved_g, at::MemoryFormat::Contiguous);
+  const at::Tensor grad_v = aten::empty_like(saved_v, at::MemoryFormat::Contiguous);
+  const at::Tensor grad_g = aten::empty_like(saved_g, at::MemoryFormat::Contiguous);
   MUSA_DISPATCH(saved_v.scalar_type(), "weight_norm_backward", (MUSA_FLOATING), {
     backward<scalar_t>(slices, dw, saved_v, saved_g, saved_norms, grad_v, grad_g);
   });

@@ -4,10 +4,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty_like.h>
 #include <c10/core/Scalar.h>
 
 #include <vector>
+
+#include "engines/aten.h"
 
 namespace musa_ops_ported {
 
@@ -15,7 +16,7 @@ inline std::vector<at::Tensor> like(at::TensorList list) {
   std::vector<at::Tensor> made;
   made.reserve(list.size());
   for (const at::Tensor& tensor : list) {
-    made.push_back(at::empty_like(tensor));
+    made.push_back(aten::empty_like(tensor));
   }
   return made;
 }

@@ -12,7 +12,7 @@ def musa_pack_info():
 
 @hookimpl
 def musa_rank():
-    return 300  # after torch's CPU kernels on device memory: the emulator runs these kernels more slowly
+    return 300
 
 
 @hookimpl

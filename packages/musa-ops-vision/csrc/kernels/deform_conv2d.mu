@@ -26,7 +26,7 @@ namespace {
 // Images are processed in batches whose columns have at most this many elements, at least one image at a time.
 constexpr int64_t kMostElements = int64_t{1} << 26;
 // Channels per thread; they share the sample positions.
-constexpr int kChannels = 16;
+constexpr int kChannelBlock = 16;
 
 // A bilinear sample of a plane. Pixels outside the image are zero.
 template <typename Real>
@@ -113,13 +113,13 @@ struct Work {
     const int64_t block = take(i, channel_blocks);
     group = take(i, c.offset_groups);
     image = i;
-    first = group * channels + block * kChannels;
-    end = first + kChannels < (group + 1) * channels ? first + kChannels : (group + 1) * channels;
+    first = group * channels + block * kChannelBlock;
+    end = first + kChannelBlock < (group + 1) * channels ? first + kChannelBlock : (group + 1) * channels;
   }
 };
 
 int64_t channel_blocks_of(const Convolution& c) {
-  return (c.channels / c.offset_groups + kChannels - 1) / kChannels;
+  return (c.channels / c.offset_groups + kChannelBlock - 1) / kChannelBlock;
 }
 
 template <typename T, typename Real>
@@ -165,7 +165,8 @@ struct FromColumns {
     const int64_t step = c.taps() * c.pixels();
     for (int64_t channel = w.first; channel < w.end; ++channel, from += step, to += plane) {
       const Real gradient = static_cast<Real>(*from) * factor;
-      sample.each(c, [&](int64_t pixel, Real weight, Real, Real) { gpuAtomicAddNoReturn(to + pixel, gradient * weight); });
+      sample.each(
+          c, [&](int64_t pixel, Real weight, Real, Real) { gpuAtomicAddNoReturn(to + pixel, gradient * weight); });
     }
   }
 };
@@ -239,7 +240,9 @@ struct PlaceGradients {
 struct Operands {
   at::Tensor input, weight, offset, mask;
 
-  Operands(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& offset, const at::Tensor& mask, bool use_mask)
+  Operands(
+      const at::Tensor& input, const at::Tensor& weight, const at::Tensor& offset, const at::Tensor& mask,
+      bool use_mask)
       : input(input.contiguous()),
         weight(weight.contiguous()),
         offset(offset.contiguous()),
@@ -262,7 +265,8 @@ int64_t images_at_a_time(const Convolution& c) {
 
 // Returns the samples of some images, (images, groups, channels / groups * taps, pixels).
 at::Tensor columns_of(const Convolution& c, const Operands& operands, int64_t first, int64_t images) {
-  at::Tensor columns = at::empty({images, c.groups, c.channels / c.groups * c.taps(), c.pixels()}, operands.input.options());
+  at::Tensor columns =
+      at::empty({images, c.groups, c.channels / c.groups * c.taps(), c.pixels()}, operands.input.options());
   const int64_t blocks = channel_blocks_of(c);
   MUSA_VISION_DISPATCH(operands.input.scalar_type(), "deform_conv2d", {
     for_each(
@@ -303,8 +307,7 @@ void write_place_gradients(
         PlaceGradients<scalar_t, op_t>{
             places_of<scalar_t, op_t>(c, operands, first),
             operands.input.const_data_ptr<scalar_t>() + first * c.channels * c.height * c.width,
-            grad_columns.const_data_ptr<scalar_t>(),
-            grad_offset.mutable_data_ptr<scalar_t>() + first * taps * 2,
+            grad_columns.const_data_ptr<scalar_t>(), grad_offset.mutable_data_ptr<scalar_t>() + first * taps * 2,
             c.use_mask ? grad_mask.mutable_data_ptr<scalar_t>() + first * taps : nullptr});
   });
 }
@@ -343,17 +346,17 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> deform_co
   check_alike(op, {{"grad", grad}, {"input", input}});
   TORCH_CHECK(
       grad.sizes() == at::IntArrayRef({c.batches, c.out_channels, c.out_h, c.out_w}), op,
-      ": expected a gradient of shape (", c.batches, ", ", c.out_channels, ", ", c.out_h, ", ", c.out_w,
-      "), but got ", grad.sizes());
+      ": expected a gradient of shape (", c.batches, ", ", c.out_channels, ", ", c.out_h, ", ", c.out_w, "), but got ",
+      grad.sizes());
   const c10::musa::MUSAGuard guard(input.device());
   const at::Tensor sums = at::zeros(input.sizes(), input.options().dtype(accumulated(input.scalar_type())));
-  at::Tensor grad_weight = at::zeros({c.groups, c.out_channels / c.groups, c.channels / c.groups * c.taps()}, weight.options());
+  at::Tensor grad_weight =
+      at::zeros({c.groups, c.out_channels / c.groups, c.channels / c.groups * c.taps()}, weight.options());
   at::Tensor grad_offset = at::zeros(offset.sizes(), offset.options());
   at::Tensor grad_mask = at::zeros(mask.sizes(), mask.options());
   if (grad.numel() > 0 && input.numel() > 0) {
     const Operands operands(input, weight, offset, mask, use_mask);
-    const at::Tensor transposed =
-        operands.weight.view({c.groups, c.out_channels / c.groups, -1}).transpose(1, 2);
+    const at::Tensor transposed = operands.weight.view({c.groups, c.out_channels / c.groups, -1}).transpose(1, 2);
     const at::Tensor given = grad.contiguous().view({c.batches, c.groups, c.out_channels / c.groups, c.pixels()});
     const int64_t at_a_time = images_at_a_time(c);
     for (int64_t first = 0; first < c.batches; first += at_a_time) {

@@ -30,12 +30,9 @@ struct Box {
   template <typename T>
   static __device__ Box load(const T* from) {
     return {
-        static_cast<Real>(from[0]), static_cast<Real>(from[1]), static_cast<Real>(from[2]),
-        static_cast<Real>(from[3])};
+        static_cast<Real>(from[0]), static_cast<Real>(from[1]), static_cast<Real>(from[2]), static_cast<Real>(from[3])};
   }
-  __device__ Real area() const {
-    return (x2 - x1) * (y2 - y1);
-  }
+  __device__ Real area() const { return (x2 - x1) * (y2 - y1); }
 };
 
 template <typename Real>
@@ -131,9 +128,8 @@ __global__ void C10_LAUNCH_BOUNDS_1(kThreads) keep_best(
 template <typename Real>
 Real limit_of(double threshold) {
   const Real nearest = static_cast<Real>(threshold);
-  return static_cast<double>(nearest) > threshold
-      ? std::nextafter(nearest, -std::numeric_limits<Real>::infinity())
-      : nearest;
+  return static_cast<double>(nearest) > threshold ? std::nextafter(nearest, -std::numeric_limits<Real>::infinity())
+                                                  : nearest;
 }
 
 } // namespace

@@ -33,8 +33,7 @@ struct AlignByPosition {
     bin.region = i;
     const T* const roi = rois + bin.region * 5;
     const int64_t channel = ByPosition::input_channel(bin, sizes);
-    const T* const plane =
-        input + (image_of<Real>(roi, sizes.batches) * sizes.channels + channel) * sizes.plane();
+    const T* const plane = input + (image_of<Real>(roi, sizes.batches) * sizes.channels + channel) * sizes.plane();
     const SampledRegion<Real> samples(roi, sizes, sampling);
     Real sum = 0;
     samples.each(bin.y, bin.x, sizes, [&](const Tap<Real>& row, const Tap<Real>& column) {
@@ -58,8 +57,7 @@ struct AlignByPositionSpread : ByPosition {
   template <typename Add>
   __device__ void operator()(const Bin& bin, const T* roi, const RegionSizes& sizes, const Add& add) const {
     const SampledRegion<Real> samples(roi, sizes, sampling);
-    const Real share =
-        static_cast<Real>(grad[element_of(bin, sizes, channels)]) / static_cast<Real>(samples.count());
+    const Real share = static_cast<Real>(grad[element_of(bin, sizes, channels)]) / static_cast<Real>(samples.count());
     samples.each(bin.y, bin.x, sizes, [&](const Tap<Real>& row, const Tap<Real>& column) {
       const int64_t top = row.low * sizes.width, bottom = row.high * sizes.width;
       add(top + column.low, share * row.low_weight * column.low_weight);
@@ -70,9 +68,7 @@ struct AlignByPositionSpread : ByPosition {
   }
 };
 
-Sampling sampling_of(double scale, int64_t ratio) {
-  return {scale, 0.5, false, ratio};
-}
+Sampling sampling_of(double scale, int64_t ratio) { return {scale, 0.5, false, ratio}; }
 
 } // namespace
 
@@ -106,8 +102,8 @@ at::Tensor ps_roi_align_backward(
   const RegionSizes sizes =
       check_region_gradient(op, grad, rois, pooled_height, pooled_width, batch_size, channels, height, width);
   TORCH_CHECK(
-      grad.size(1) == check_position_sensitive(op, sizes), op, ": expected a gradient of ",
-      channels / sizes.bins(), " channels, but got ", grad.sizes());
+      grad.size(1) == check_position_sensitive(op, sizes), op, ": expected a gradient of ", channels / sizes.bins(),
+      " channels, but got ", grad.sizes());
   check_indices(op, "channel_mapping", channel_mapping, grad);
   const c10::musa::MUSAGuard guard(grad.device());
   const at::Tensor given = grad.contiguous();

@@ -75,8 +75,7 @@ struct MeanByPosition {
     bin.region = i;
     const T* const roi = rois + bin.region * 5;
     const int64_t channel = ByPosition::input_channel(bin, sizes);
-    const T* const plane =
-        input + (image_of<Real>(roi, sizes.batches) * sizes.channels + channel) * sizes.plane();
+    const T* const plane = input + (image_of<Real>(roi, sizes.batches) * sizes.channels + channel) * sizes.plane();
     const PixelsOfBin<Real> pixels(roi, scale, sizes, bin.y, bin.x);
     const int64_t count = pixels.count();
     Real sum = 0;
@@ -137,13 +136,14 @@ at::Tensor ps_roi_pool_backward(
   const RegionSizes sizes =
       check_region_gradient(op, grad, rois, pooled_height, pooled_width, batch_size, channels, height, width);
   TORCH_CHECK(
-      grad.size(1) == check_position_sensitive(op, sizes), op, ": expected a gradient of ",
-      channels / sizes.bins(), " channels, but got ", grad.sizes());
+      grad.size(1) == check_position_sensitive(op, sizes), op, ": expected a gradient of ", channels / sizes.bins(),
+      " channels, but got ", grad.sizes());
   check_indices(op, "channel_mapping", channel_mapping, grad);
   const c10::musa::MUSAGuard guard(grad.device());
   const at::Tensor given = grad.contiguous();
   return spread_gradient(given, rois, sizes, [&]<typename T, typename Real>(const T*, const Real*) {
-    return MeanByPositionSpread<T, Real>{{}, static_cast<Real>(spatial_scale), given.size(1), given.const_data_ptr<T>()};
+    return MeanByPositionSpread<T, Real>{
+        {}, static_cast<Real>(spatial_scale), given.size(1), given.const_data_ptr<T>()};
   });
 }
 

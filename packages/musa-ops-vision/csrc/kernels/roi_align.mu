@@ -69,8 +69,8 @@ struct AlignSpread : ByChannel {
   __device__ void operator()(const Bin& bin, const T* roi, const RegionSizes& sizes, const Add& add) const {
     const SampledRegion<Real> samples(roi, sizes, sampling);
     const int64_t count = samples.count();
-    const Real share = static_cast<Real>(grad[element_of(bin, sizes, sizes.channels)]) /
-        static_cast<Real>(count > 1 ? count : 1);
+    const Real share =
+        static_cast<Real>(grad[element_of(bin, sizes, sizes.channels)]) / static_cast<Real>(count > 1 ? count : 1);
     samples.each(bin.y, bin.x, sizes, [&](const Tap<Real>& row, const Tap<Real>& column) {
       const int64_t top = row.low * sizes.width, bottom = row.high * sizes.width;
       add(top + column.low, share * row.low_weight * column.low_weight);
@@ -103,8 +103,7 @@ at::Tensor roi_align(
         sizes.regions * channel_blocks * sizes.bins(),
         Align<scalar_t, op_t>{
             sizes, sampling_of(spatial_scale, sampling_ratio, aligned), channel_blocks,
-            images.const_data_ptr<scalar_t>(), regions.const_data_ptr<scalar_t>(),
-            out.mutable_data_ptr<scalar_t>()});
+            images.const_data_ptr<scalar_t>(), regions.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>()});
   });
   return out;
 }

@@ -19,7 +19,7 @@ namespace {
 
 // The pixels of a bin. The borders of the region are rounded to pixels, and both are included.
 template <typename Real>
-__device__ Pixels pixels_of(Real from, Real to, Real scale, int64_t bins, int64_t bin, int64_t size) {
+__device__ Pixels inclusive_pixels(Real from, Real to, Real scale, int64_t bins, int64_t bin, int64_t size) {
   const int64_t first = static_cast<int64_t>(std::round(from * scale));
   const int64_t last = static_cast<int64_t>(std::round(to * scale));
   const int64_t extent = last - first + 1 > 1 ? last - first + 1 : 1;
@@ -44,11 +44,10 @@ struct Greatest {
     const int64_t y = take(i, sizes.pooled_height);
     const int64_t channel = take(i, sizes.channels);
     const T* const roi = rois + i * 5;
-    const T* const plane =
-        input + (image_of<Real>(roi, sizes.batches) * sizes.channels + channel) * sizes.plane();
-    const Pixels rows = pixels_of(
+    const T* const plane = input + (image_of<Real>(roi, sizes.batches) * sizes.channels + channel) * sizes.plane();
+    const Pixels rows = inclusive_pixels(
         static_cast<Real>(roi[2]), static_cast<Real>(roi[4]), scale, sizes.pooled_height, y, sizes.height);
-    const Pixels columns = pixels_of(
+    const Pixels columns = inclusive_pixels(
         static_cast<Real>(roi[1]), static_cast<Real>(roi[3]), scale, sizes.pooled_width, x, sizes.width);
     const bool empty = rows.end <= rows.begin || columns.end <= columns.begin;
     Real best = empty ? Real(0) : std::numeric_limits<Real>::lowest();
@@ -115,8 +114,7 @@ at::Tensor roi_pool_backward(
   const char* const op = "_roi_pool_backward";
   const RegionSizes sizes =
       check_region_gradient(op, grad, rois, pooled_height, pooled_width, batch_size, channels, height, width);
-  TORCH_CHECK(
-      grad.size(1) == channels, op, ": expected a gradient of ", channels, " channels, but got ", grad.sizes());
+  TORCH_CHECK(grad.size(1) == channels, op, ": expected a gradient of ", channels, " channels, but got ", grad.sizes());
   check_indices(op, "argmax", argmax, grad);
   const c10::musa::MUSAGuard guard(grad.device());
   const at::Tensor given = grad.contiguous(), places = argmax.contiguous();

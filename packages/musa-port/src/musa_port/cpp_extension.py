@@ -130,7 +130,7 @@ def _extension(
 
 
 class BuildExtension(build_ext):
-    """Builds `MUSAExtension`s and `CppExtension`s with ninja, and other extensions with setuptools."""
+    """Builds `MUSAExtension` and `CppExtension` with ninja, and other extensions with setuptools."""
 
     def __init__(
         self, *args: Any, no_python_abi_suffix: bool = False, use_ninja: bool = True, **kwargs: Any

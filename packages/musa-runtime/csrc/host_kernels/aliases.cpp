@@ -8,19 +8,16 @@ namespace musa_runtime {
 
 using c10::DeviceType;
 
-void release_original(void* original) {
-  c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(original));
-}
+void release_original(void* original) { c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(original)); }
 
 c10::Storage alias_storage(c10::StorageImpl* original) {
   c10::raw::intrusive_ptr::incref(original);
-  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(),
-      original->nbytes(),
-      c10::DataPtr(
-          original->_mutable_data_ptr_no_checks().get(), original, &release_original, c10::Device(DeviceType::CPU)),
-      c10::GetCPUAllocator(),
-      original->resizable()));
+  return c10::Storage(
+      c10::make_intrusive<c10::StorageImpl>(
+          c10::StorageImpl::use_byte_size_t(), original->nbytes(),
+          c10::DataPtr(
+              original->_mutable_data_ptr_no_checks().get(), original, &release_original, c10::Device(DeviceType::CPU)),
+          c10::GetCPUAllocator(), original->resizable()));
 }
 
 AliasImpl::AliasImpl(c10::TensorImpl* source, c10::Storage storage)

@@ -16,9 +16,7 @@ c10::Storage alias_storage(c10::StorageImpl* original);
 // The deleter of an alias's DataPtr, whose context is the musa StorageImpl that the alias keeps alive.
 void release_original(void* original);
 
-inline bool is_alias(const c10::StorageImpl* storage) {
-  return storage->data_ptr().get_deleter() == &release_original;
-}
+inline bool is_alias(const c10::StorageImpl* storage) { return storage->data_ptr().get_deleter() == &release_original; }
 
 inline c10::StorageImpl* original_of(const c10::StorageImpl* alias) {
   return static_cast<c10::StorageImpl*>(alias->data_ptr().get_context());

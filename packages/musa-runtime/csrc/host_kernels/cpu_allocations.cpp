@@ -58,9 +58,7 @@ c10::DataPtr allocate_on_device(size_t nbytes) {
 
 class ScopedCpuAllocator final : public c10::Allocator {
  public:
-  explicit ScopedCpuAllocator(c10::Allocator* base) : base_(base) {
-    base_deleter_ = base->raw_deleter();
-  }
+  explicit ScopedCpuAllocator(c10::Allocator* base) : base_(base) { base_deleter_ = base->raw_deleter(); }
 
   c10::DataPtr allocate(size_t nbytes) override {
     if (C10_UNLIKELY(cpu_allocations != CpuMemory::Host)) {
@@ -79,9 +77,7 @@ class ScopedCpuAllocator final : public c10::Allocator {
     return &delete_either;
   }
 
-  void copy_data(void* dest, const void* src, std::size_t count) const override {
-    base_->copy_data(dest, src, count);
-  }
+  void copy_data(void* dest, const void* src, std::size_t count) const override { base_->copy_data(dest, src, count); }
 
  private:
   static void delete_either(void* pointer) {
@@ -101,9 +97,7 @@ class ScopedCpuAllocator final : public c10::Allocator {
 
 } // namespace
 
-void offer_memory(std::span<OfferedMemory> memory) {
-  offered_memory = memory;
-}
+void offer_memory(std::span<OfferedMemory> memory) { offered_memory = memory; }
 
 void begin_graph_use(void* data) {
   GraphMemory& memory = graph_memory();

@@ -88,17 +88,25 @@ bool is_written(const c10::FunctionSchema& schema, const c10::Argument& argument
 }
 
 // Kernels that compute data for the backward pass only if an operand requires a gradient.
-bool reads_requires_grad(const std::string& name) {
-  return name == "aten::_sparse_mm_reduce_impl";
-}
+bool reads_requires_grad(const std::string& name) { return name == "aten::_sparse_mm_reduce_impl"; }
 
 // Operators that read only the metadata of their operands, and return no tensor or one in host memory. torch calls some of
 // them where an exception ends the process, as autograd does for the sizes of a nested tensor.
 bool reads_only_metadata(const std::string& name) {
-  static const std::unordered_set<std::string> names{
-      "aten::_dimI", "aten::_dimV", "aten::_fused_sdp_choice", "aten::_nnz", "aten::dense_dim", "aten::is_coalesced",
-      "aten::is_pinned", "aten::is_same_size", "aten::is_set_to", "aten::q_per_channel_axis", "aten::q_scale",
-      "aten::q_zero_point", "aten::qscheme", "aten::sparse_dim"};
+  static const std::unordered_set<std::string> names{"aten::_dimI",
+                                                     "aten::_dimV",
+                                                     "aten::_fused_sdp_choice",
+                                                     "aten::_nnz",
+                                                     "aten::dense_dim",
+                                                     "aten::is_coalesced",
+                                                     "aten::is_pinned",
+                                                     "aten::is_same_size",
+                                                     "aten::is_set_to",
+                                                     "aten::q_per_channel_axis",
+                                                     "aten::q_scale",
+                                                     "aten::q_zero_point",
+                                                     "aten::qscheme",
+                                                     "aten::sparse_dim"};
   return names.count(name) != 0 || returns_host_tensors(name);
 }
 
@@ -112,9 +120,9 @@ bool is_metadata_view(const c10::FunctionSchema& schema, const std::vector<IValu
   if (sharing.count(schema.name()) != 0) {
     return true;
   }
-  static const std::vector<std::string> accessors{
-      "aten::_indices", "aten::_values", "aten::indices", "aten::values", "aten::crow_indices", "aten::col_indices",
-      "aten::ccol_indices", "aten::row_indices"};
+  static const std::vector<std::string> accessors{"aten::_indices",     "aten::_values",      "aten::indices",
+                                                  "aten::values",       "aten::crow_indices", "aten::col_indices",
+                                                  "aten::ccol_indices", "aten::row_indices"};
   const bool sparse = std::any_of(arguments.begin(), arguments.end(), [](const IValue& value) {
     return value.isTensor() && value.toTensor().defined() &&
         (value.toTensor().is_sparse() || at::sparse_csr::is_sparse_compressed(value.toTensor()));
@@ -253,7 +261,8 @@ void report_copy(const OperatorHandle& op, const std::string& name, size_t bytes
   }
   if (first && on_copy().load(std::memory_order_relaxed) == OnCopy::Warn) {
     TORCH_WARN(
-        name, " is served by the provider 'host-copy': its operands are copied to the host and its results back (", bytes,
+        name, " is served by the provider 'host-copy': its operands are copied to the host and its results back (",
+        bytes,
         " bytes this time; said once per operator). The results are right; it is slow. Totals: python -m torch_musa "
         "ops, or torch.musa.ops.fallback_report(). Fix: install a pack that serves it; TORCH_MUSA_FALLBACK=allow "
         "silences this, =error makes it an error.");
@@ -289,8 +298,8 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
       mode = Mode::Alias; // a view copies no data, and a copy would not be a view
     } else {
       TORCH_CHECK(
-          on_copy().load(std::memory_order_relaxed) != OnCopy::Error,
-          name, " would be served by the provider 'host-copy', with copies to the host and back, and TORCH_MUSA_FALLBACK="
+          on_copy().load(std::memory_order_relaxed) != OnCopy::Error, name,
+          " would be served by the provider 'host-copy', with copies to the host and back, and TORCH_MUSA_FALLBACK="
           "error forbids that.\n",
           fix_by_pack(name, "install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn."));
     }
@@ -429,9 +438,11 @@ void require_cpu_kernel(const OperatorHandle& op) {
       std::any_of(
           std::begin(computable), std::end(computable),
           [&op](DispatchKey key) { return op.hasKernelForDispatchKey(key); }),
-      "The operator '", op.operator_name(), "' is not available for the musa device: no installed pack serves it, and "
+      "The operator '", op.operator_name(),
+      "' is not available for the musa device: no installed pack serves it, and "
       "torch has no CPU kernel that could.\nFix: install a pack that serves it (python -m torch_musa ops '",
-      op.operator_name(), "' lists the packs that could), or move the operands to the CPU if the operator exists there.");
+      op.operator_name(),
+      "' lists the packs that could), or move the operands to the CPU if the operator exists there.");
 }
 
 void native_boxed(const OperatorHandle& op, Stack* stack) {
@@ -473,12 +484,10 @@ void default_boxed(const OperatorHandle& op, Stack* stack) {
 
 c10::KernelFunction fallback_kernel(const std::string& which) {
   return which == "host" ? c10::KernelFunction::makeFromBoxedFunction<&native_boxed>()
-                           : c10::KernelFunction::makeFromBoxedFunction<&cpu_boxed>();
+                         : c10::KernelFunction::makeFromBoxedFunction<&cpu_boxed>();
 }
 
-void set_default_fallback(const std::string& which) {
-  default_is_native = which == "host";
-}
+void set_default_fallback(const std::string& which) { default_is_native = which == "host"; }
 
 void install_fallbacks() {
   (void)on_copy(); // a malformed TORCH_MUSA_FALLBACK is reported now instead of at a later operator
@@ -538,9 +547,7 @@ std::vector<FallbackReportRow> fallback_report() {
   return report;
 }
 
-void set_pack_advice(PackAdvice advice) {
-  pack_advice() = std::move(advice);
-}
+void set_pack_advice(PackAdvice advice) { pack_advice() = std::move(advice); }
 
 void throw_unserved(const c10::NotImplementedError& error, const std::string& op, const char* provider) {
   throw c10::NotImplementedError(
@@ -551,8 +558,6 @@ void throw_unserved(const c10::NotImplementedError& error, const std::string& op
       error.backtrace());
 }
 
-void set_fallback_mode(const std::string& mode) {
-  on_copy() = parse_mode(mode, "The fallback mode");
-}
+void set_fallback_mode(const std::string& mode) { on_copy() = parse_mode(mode, "The fallback mode"); }
 
 } // namespace musa_runtime

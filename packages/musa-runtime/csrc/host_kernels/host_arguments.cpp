@@ -72,8 +72,8 @@ void HostTensorCheck::admit(const at::Tensor& tensor, HostTensor rule, at::Devic
       return;
     }
     TORCH_CHECK(
-        rule != HostTensor::Indexed,
-        "indices should be either on cpu or on the same device as the indexed tensor (", tensor.device(), ")");
+        rule != HostTensor::Indexed, "indices should be either on cpu or on the same device as the indexed tensor (",
+        tensor.device(), ")");
   }
   TORCH_CHECK(
       false, "Expected all tensors to be on the same device, but found at least two devices, ", device, " and ",

@@ -6,6 +6,7 @@
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <c10/core/impl/COW.h>
 #include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
 #include <c10/musa/MUSASyncDebugMode.h>
@@ -13,7 +14,6 @@
 #include <host_kernels/cpu_allocations.h>
 #include <host_kernels/host_seed.h>
 #include <host_kernels/kernel_trace.h>
-#include <host_kernels/layout_materializer.h>
 #include <transfer/storage.h>
 #include <transfer/strided.h>
 
@@ -45,9 +45,7 @@ bool is_dense_musa(const c10::TensorImpl* impl) {
   return impl->key_set().has_all(DispatchKeySet(DispatchKey::PrivateUse1));
 }
 
-bool is_dense_cpu(const c10::TensorImpl* impl) {
-  return impl->key_set().has_all(DispatchKeySet(DispatchKey::CPU));
-}
+bool is_dense_cpu(const c10::TensorImpl* impl) { return impl->key_set().has_all(DispatchKeySet(DispatchKey::CPU)); }
 
 } // namespace
 
@@ -90,8 +88,9 @@ at::Tensor HostScope::alias_dense(const at::Tensor& tensor, Access access) {
     if (original_of(storage) == original) {
       return remember(
           tensor,
-          at::Tensor(c10::make_intrusive<AliasImpl>(
-              impl, c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)))));
+          at::Tensor(
+              c10::make_intrusive<AliasImpl>(
+                  impl, c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)))));
     }
   }
   return remember(tensor, at::Tensor(c10::make_intrusive<AliasImpl>(impl, alias_storage(original))));
@@ -107,8 +106,9 @@ at::Tensor HostScope::copy_dense(const at::Tensor& tensor) {
         other->strides() == impl->strides() && other->dtype() == impl->dtype()) {
       return remember(
           tensor,
-          at::Tensor(seen_[i].host->shallow_copy_and_detach(
-              /*version_counter=*/0, /*allow_tensor_metadata_change=*/true)));
+          at::Tensor(
+              seen_[i].host->shallow_copy_and_detach(
+                  /*version_counter=*/0, /*allow_tensor_metadata_change=*/true)));
     }
   }
   copied_bytes_ += tensor.numel() * tensor.itemsize();
@@ -139,7 +139,7 @@ at::Tensor HostScope::converted_slow(const at::Tensor& tensor, HostTensor rule, 
     return tensor;
   }
   note_device(tensor.device());
-  return LayoutMaterializer::host(*this, tensor, access == Access::Write);
+  return layout_on_host(tensor, access);
 }
 
 std::vector<at::Tensor> HostScope::host(at::TensorList tensors, HostTensor rule) {
@@ -271,7 +271,7 @@ at::Tensor HostScope::device_slow(at::Tensor result) {
   }
   const c10::TensorImpl* impl = result.unsafeGetTensorImpl();
   if (!is_plain(impl)) {
-    return LayoutMaterializer::device(*this, result);
+    return layout_on_device(result);
   }
   // The kernel's result is in other memory (a constant, a packed weight, another library's buffer), or the device's memory
   // is discrete: copy. The copy must be allocated as the device's.
@@ -292,7 +292,7 @@ void HostScope::write_back_slow(const at::Tensor& original, const at::Tensor& ho
     return;
   }
   if (!is_plain(original.unsafeGetTensorImpl())) {
-    LayoutMaterializer::write_back(*this, original, host);
+    write_back_layout(original, host);
     return;
   }
   c10::TensorImpl* impl = original.unsafeGetTensorImpl();

@@ -48,8 +48,7 @@ class C10_MUSA_API HostScope {
   at::Tensor host(const at::Tensor& tensor, HostTensor rule = HostTensor::Refused) {
     return converted(tensor, rule, Access::Read);
   }
-  std::optional<at::Tensor> host(
-      const std::optional<at::Tensor>& tensor, HostTensor rule = HostTensor::Refused) {
+  std::optional<at::Tensor> host(const std::optional<at::Tensor>& tensor, HostTensor rule = HostTensor::Refused) {
     return tensor.has_value() ? std::make_optional(host(*tensor, rule)) : std::nullopt;
   }
   std::vector<at::Tensor> host(at::TensorList tensors, HostTensor rule = HostTensor::Refused);
@@ -74,13 +73,9 @@ class C10_MUSA_API HostScope {
 
   void enter();
   // The kernel's name in the profile if no counter identifies the operator; the text must outlive the scope.
-  void set_name(const char* name) {
-    name_ = name;
-  }
+  void set_name(const char* name) { name_ = name; }
   // Called before enter() for kernels that allocate memory for a host tensor (copying a sparse tensor to the CPU).
-  void keep_host_allocations() {
-    redirects_ = false;
-  }
+  void keep_host_allocations() { redirects_ = false; }
 
   // Results.
   at::Tensor device(at::Tensor result);
@@ -104,8 +99,9 @@ class C10_MUSA_API HostScope {
       const c10::TensorImpl* before = original.unsafeGetTensorImpl();
       const c10::TensorImpl* after = host.unsafeGetTensorImpl();
       if (C10_LIKELY(
-              is_plain(before) && is_plain(after) && shows_memory_of(after, before) && before->sizes() == after->sizes() &&
-              before->strides() == after->strides() && before->storage_offset() == after->storage_offset())) {
+              is_plain(before) && is_plain(after) && shows_memory_of(after, before) &&
+              before->sizes() == after->sizes() && before->strides() == after->strides() &&
+              before->storage_offset() == after->storage_offset())) {
         return;
       }
     }
@@ -122,20 +118,14 @@ class C10_MUSA_API HostScope {
     }
   }
 
-  Mode mode() const {
-    return mode_;
-  }
+  Mode mode() const { return mode_; }
   // Bytes copied by Copy mode, in both directions.
-  size_t copied_bytes() const {
-    return copied_bytes_;
-  }
+  size_t copied_bytes() const { return copied_bytes_; }
   // The device of the arguments, or the current one.
   at::Device target() const;
 
  private:
-  friend struct LayoutMaterializer;
-
-  // Whether the tensor is strided and not quantized; other tensors are handled by LayoutMaterializer.
+  // Whether the tensor is strided and not quantized; the functions named layout serve other tensors.
   static bool is_plain(const c10::TensorImpl* impl) {
     return impl->key_set().has_any(c10::DispatchKeySet(c10::DispatchKey::Dense));
   }
@@ -148,6 +138,10 @@ class C10_MUSA_API HostScope {
   at::Tensor converted_slow(const at::Tensor& tensor, HostTensor rule, Access access);
   at::Tensor device_slow(at::Tensor result);
   void write_back_slow(const at::Tensor& original, const at::Tensor& host);
+  at::Tensor layout_on_host(const at::Tensor& tensor, Access access);
+  at::Tensor layout_on_device(const at::Tensor& result);
+  // Assigns the parts and the shape of `host`, after the kernel, to `original`.
+  void write_back_layout(const at::Tensor& original, const at::Tensor& host);
 
   // The first arguments and their host forms. One tensor passed twice (self and out) must stay one tensor, and two tensors
   // over one storage must share it: kernels detect overlap and in-place use by comparing them. The caller keeps the host

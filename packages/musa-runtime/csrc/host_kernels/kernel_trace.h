@@ -25,14 +25,13 @@ struct TracedKernel {
   uint64_t stream = 0;     // the SDK's number of it
   uint64_t operation = 0;  // torch's correlation id of the operator that ran it; 0: none
   uint64_t annotation = 0; // of the innermost range that the user marked; 0: none
-  const std::atomic<uint64_t>* counter = nullptr; // of the operator's calls: OpRegistry::names_by_counter() has its name
+  const std::atomic<uint64_t>* counter =
+      nullptr; // of the operator's calls: OpRegistry::names_by_counter() has its name
 };
 
 C10_MUSA_API extern std::atomic<bool> kernel_tracing_on;
 
-inline bool kernel_tracing() {
-  return kernel_tracing_on.load(std::memory_order_relaxed);
-}
+inline bool kernel_tracing() { return kernel_tracing_on.load(std::memory_order_relaxed); }
 
 // Used by the profiler. stop_kernel_tracing returns the kernels since start_kernel_tracing.
 C10_MUSA_API void start_kernel_tracing();

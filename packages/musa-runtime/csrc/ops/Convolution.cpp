@@ -22,15 +22,9 @@ Return record(const char* name, Args... args) {
 }
 
 at::Tensor convolution_overrideable(
-    const at::Tensor& input,
-    const at::Tensor& weight,
-    const std::optional<at::Tensor>& bias,
-    c10::SymIntArrayRef stride,
-    c10::SymIntArrayRef padding,
-    c10::SymIntArrayRef dilation,
-    bool transposed,
-    c10::SymIntArrayRef output_padding,
-    c10::SymInt groups) {
+    const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+    c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
+    c10::SymIntArrayRef output_padding, c10::SymInt groups) {
   if (C10_UNLIKELY(capturing())) {
     return record<
         at::Tensor, const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, c10::SymIntArrayRef,
@@ -42,21 +36,15 @@ at::Tensor convolution_overrideable(
   const at::Tensor host_weight = scope.host(weight);
   const std::optional<at::Tensor> host_bias = scope.host(bias);
   scope.enter();
-  return scope.device(at::convolution_symint(
-      host_input, host_weight, host_bias, stride, padding, dilation, transposed, output_padding, groups));
+  return scope.device(
+      at::convolution_symint(
+          host_input, host_weight, host_bias, stride, padding, dilation, transposed, output_padding, groups));
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_overrideable(
-    const at::Tensor& grad_output,
-    const at::Tensor& input,
-    const at::Tensor& weight,
-    c10::SymIntArrayRef stride,
-    c10::SymIntArrayRef padding,
-    c10::SymIntArrayRef dilation,
-    bool transposed,
-    c10::SymIntArrayRef output_padding,
-    c10::SymInt groups,
-    std::array<bool, 3> output_mask) {
+    const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride,
+    c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding,
+    c10::SymInt groups, std::array<bool, 3> output_mask) {
   // The operator has no bias argument; the mask requests a bias gradient, which has one entry per output channel.
   const std::vector<c10::SymInt> bias_sizes{grad_output.sym_size(1)};
   if (C10_UNLIKELY(capturing())) {
@@ -73,18 +61,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_overrideable
   const at::Tensor host_input = scope.host(input);
   const at::Tensor host_weight = scope.host(weight);
   scope.enter();
-  return scope.device(at::convolution_backward_symint(
-      host_grad,
-      host_input,
-      host_weight,
-      output_mask[2] ? at::OptionalSymIntArrayRef(bias_sizes) : std::nullopt,
-      stride,
-      padding,
-      dilation,
-      transposed,
-      output_padding,
-      groups,
-      output_mask));
+  return scope.device(
+      at::convolution_backward_symint(
+          host_grad, host_input, host_weight, output_mask[2] ? at::OptionalSymIntArrayRef(bias_sizes) : std::nullopt,
+          stride, padding, dilation, transposed, output_padding, groups, output_mask));
 }
 
 MUSA_OP_PACK(runtime, pack) {

@@ -27,34 +27,31 @@ bool is_as_stored(const Tensor& dst, const Tensor& src) {
   return dst.scalar_type() == src.scalar_type() && dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg();
 }
 
-// Converts into a dense CPU tensor with the target's dtype, conj and neg bits, and its strides if it is dense.
+// A tensor of this dtype with the target's sizes, and its strides if it is dense. It has the target's conj and neg bits if
+// the dtype is the target's.
+Tensor dense_form(const Tensor& dst, Device device, at::ScalarType dtype) {
+  const auto options = dst.options().device(device).dtype(dtype).pinned_memory(std::nullopt);
+  Tensor dense = at::empty_like(dst, options, at::MemoryFormat::Preserve);
+  dense._set_conj(dtype == dst.scalar_type() && dst.is_conj());
+  dense._set_neg(dtype == dst.scalar_type() && dst.is_neg());
+  return dense;
+}
+
+// Converts into a dense CPU tensor.
 Tensor host_form(const Tensor& src, const Tensor& dst) {
-  Tensor host = at::empty_like(dst, dst.options().device(kCPU).pinned_memory(std::nullopt), MemoryFormat::Preserve);
-  host._set_conj(dst.is_conj());
-  host._set_neg(dst.is_neg());
+  Tensor host = dense_form(dst, kCPU, dst.scalar_type());
   host.copy_(src);
   return host;
 }
 
-// Copies with the host on one side, when torch's host kernel must convert or rearrange: on aliases or on copies. Rows with
-// gaps between them are gathered and scattered on the device.
-void copy_with_host(const Tensor& dst, const Tensor& src) {
-  if (C10_UNLIKELY(musa_runtime::capturing())) {
-    musa_runtime::refuse_to_capture(
-        "aten::copy_", "it converts or rearranges data between the host and the device, which needs the host to wait");
+// Converts into a dense tensor on the source's device, or returns the source if that is one already.
+Tensor sent_form(const Tensor& src, const Tensor& dst, at::ScalarType dtype) {
+  const Tensor sent = dense_form(dst, src.device(), dtype);
+  if (is_memcpy(sent, src)) {
+    return src;
   }
-  HostScope scope;
-  if (scope.mode() == HostScope::Mode::Alias) {
-    const Tensor host_dst = scope.host_written(dst, HostTensor::Any);
-    const Tensor host_src = scope.host(src, HostTensor::Any);
-    scope.enter();
-    host_dst.copy_(host_src);
-  } else if (is_musa(src)) {
-    dst.copy_(read_elements(src));
-  } else {
-    const bool only_scatters = is_as_stored(dst, src) && !dst.is_non_overlapping_and_dense();
-    write_elements(dst, only_scatters ? src : host_form(src, dst));
-  }
+  copy_on_device(sent, src);
+  return sent;
 }
 
 // ---- torch_musa::_copy_on_device(self, src): within a device, equal shapes. An operator, so that packs may serve it.
@@ -102,47 +99,71 @@ MUSA_OP_PACK(runtime, pack) {
   pack.of_provider("host").needs_host_addressable().impl("torch_musa::_copy_on_device", TORCH_FN(copy_on_aliases));
 }
 
-void convert_and_copy(const Tensor& dst, const Tensor& src) {
+// ---- One function for each way of a copy. Tensors are strided, not empty and of equal sizes.
+
+enum class Way : uint8_t {
+  Memcpy, // one call of the SDK
+  OnDevice, // a kernel
+  WithHost, // converted or rearranged, with the host on one side
+  BetweenDevices,
+};
+
+Way way_of(const Tensor& dst, const Tensor& src) {
   if (is_musa(dst) && is_musa(src)) {
-    copy_on_device(dst, src);
-  } else {
-    copy_with_host(dst, src);
+    return dst.device() != src.device() ? Way::BetweenDevices : is_memcpy(dst, src) ? Way::Memcpy : Way::OnDevice;
   }
+  return is_memcpy(dst, src) ? Way::Memcpy : Way::WithHost;
 }
 
-// dst.copy_(src) between any two strided tensors of which at least one is on a musa device: dtypes, strides, conj and neg
-// bits may differ, sizes must be equal. non_blocking: returns while a copy between the device and pinned host memory is
-// still in progress on the current stream.
+// The device rearranges and converts, in a dense temporary, so that no byte between elements is written. The host
+// converts if fewer bytes are transferred then, and moves the elements of its own tensor if there are gaps between them.
+void copy_with_host(const Tensor& dst, const Tensor& src) {
+  if (C10_UNLIKELY(musa_runtime::capturing())) {
+    musa_runtime::refuse_to_capture(
+        "aten::copy_", "it converts or rearranges data between the host and the device, which needs the host to wait");
+  }
+  if (is_musa(src)) {
+    const bool widens = dst.itemsize() > src.itemsize();
+    const Tensor sent = sent_form(src, dst, widens ? src.scalar_type() : dst.scalar_type());
+    if (is_memcpy(dst, sent)) {
+      memcpy_tensor(dst, sent, /*non_blocking=*/false);
+    } else {
+      dst.copy_(read_span(sent));
+    }
+    return;
+  }
+  const bool narrows = src.itemsize() > dst.itemsize();
+  write_elements(dst, narrows ? host_form(src, dst) : src);
+}
+
+// Converted on the source's device into the target's layout, and rearranged on the target's if that is not dense.
+void copy_between_devices(const Tensor& dst, const Tensor& src) {
+  const Tensor sent = is_memcpy(dst, src) ? src : sent_form(src, dst, dst.scalar_type());
+  if (is_memcpy(dst, sent)) {
+    memcpy_between_devices(dst, sent);
+    return;
+  }
+  const Tensor landed = dense_form(dst, dst.device(), dst.scalar_type());
+  memcpy_between_devices(landed, sent);
+  copy_on_device(dst, landed);
+}
+
+// dst.copy_(src) between two tensors of which at least one is on a musa device: dtypes, strides, conj and neg bits may
+// differ. non_blocking: returns while a copy between the device and pinned host memory is still in progress on the current
+// stream.
 void copy_dense(const Tensor& dst, const Tensor& src, bool non_blocking) {
   if (dst.numel() == 0) {
     return;
   }
-  const bool across = is_musa(dst) && is_musa(src) && dst.device() != src.device();
-  if (!is_memcpy(dst, src)) {
-    if (!across) {
-      convert_and_copy(dst, src);
-      return;
-    }
-    // Convert on the source's device into the target's layout, then copy.
-    Tensor staged = at::empty_like(dst, src.options().dtype(dst.scalar_type()), at::MemoryFormat::Preserve);
-    staged._set_conj(dst.is_conj());
-    staged._set_neg(dst.is_neg());
-    copy_dense(staged, src, non_blocking);
-    if (is_memcpy(dst, staged)) {
-      memcpy_between_devices(dst, staged);
-    } else {
-      Tensor landed = at::empty_like(staged, dst.options(), at::MemoryFormat::Preserve);
-      landed._set_conj(dst.is_conj());
-      landed._set_neg(dst.is_neg());
-      memcpy_between_devices(landed, staged);
-      convert_and_copy(dst, landed);
-    }
-    return;
+  const Way way = way_of(dst, src);
+  if (is_musa(dst) != is_musa(src) && !(non_blocking && way == Way::Memcpy)) {
+    c10::musa::check_sync("a copy between device and host");
   }
-  if (across) {
-    memcpy_between_devices(dst, src);
-  } else {
-    memcpy_tensor(dst, src, non_blocking);
+  switch (way) {
+    case Way::Memcpy: return memcpy_tensor(dst, src, non_blocking);
+    case Way::OnDevice: return copy_on_device(dst, src);
+    case Way::WithHost: return copy_with_host(dst, src);
+    case Way::BetweenDevices: return copy_between_devices(dst, src);
   }
 }
 
@@ -158,8 +179,8 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   if (self.is_same(src)) {
     return self;
   }
-  if (src.layout() != kStrided || self.layout() != kStrided || src.is_meta() || self.is_meta() ||
-      src.is_quantized() || self.is_quantized() || src._is_zerotensor() || self._is_zerotensor()) {
+  if (src.layout() != kStrided || self.layout() != kStrided || src.is_meta() || self.is_meta() || src.is_quantized() ||
+      self.is_quantized() || src._is_zerotensor() || self._is_zerotensor()) {
     // Device-independent cases and errors are handled by torch's own copy.
     return at::native::copy_(self, src, non_blocking);
   }
@@ -168,9 +189,6 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   }
   at::assert_no_internal_overlap(self);
   at::assert_no_partial_overlap(self, src);
-  if (is_musa(self) != is_musa(src) && self.numel() != 0 && !(non_blocking && is_memcpy(self, src))) {
-    c10::musa::check_sync("a copy between device and host");
-  }
   if (src.sizes() == self.sizes()) {
     copy_dense(self, src, non_blocking);
   } else {
@@ -228,9 +246,7 @@ Tensor& copy_quantized_(Tensor& self, const Tensor& src, bool non_blocking) {
   return self;
 }
 
-TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
-  m.impl("copy_", TORCH_FN(copy_quantized_));
-}
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) { m.impl("copy_", TORCH_FN(copy_quantized_)); }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("copy_", TORCH_FN(copy_));

@@ -30,9 +30,7 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
   return {std::move(output), std::move(mask)};
 }
 
-MUSA_OP_PACK(runtime, pack) {
-  pack.impl("aten::native_dropout", TORCH_FN(native_dropout));
-}
+MUSA_OP_PACK(runtime, pack) { pack.impl("aten::native_dropout", TORCH_FN(native_dropout)); }
 
 } // namespace
 } // namespace musa_runtime

@@ -26,22 +26,14 @@ DeviceIndex requested(std::optional<Layout> layout, std::optional<Device> device
 }
 
 Tensor empty_memory_format(
-    IntArrayRef size,
-    std::optional<ScalarType> dtype,
-    std::optional<Layout> layout,
-    std::optional<Device> device,
-    std::optional<bool> pin_memory,
-    std::optional<MemoryFormat> format) {
+    IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+    std::optional<bool> pin_memory, std::optional<MemoryFormat> format) {
   return at::detail::empty_musa(size, dtype_or_default(dtype), requested(layout, device, pin_memory), format);
 }
 
 Tensor empty_strided(
-    IntArrayRef size,
-    IntArrayRef stride,
-    std::optional<ScalarType> dtype,
-    std::optional<Layout> layout,
-    std::optional<Device> device,
-    std::optional<bool> pin_memory) {
+    IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+    std::optional<Device> device, std::optional<bool> pin_memory) {
   return at::detail::empty_strided_musa(size, stride, dtype_or_default(dtype), requested(layout, device, pin_memory));
 }
 
@@ -79,9 +71,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 // An operator without autocast rules runs under autocast as it does outside; torch has no such default for renamed backends
 // and would refuse every operator. The amp pack adds the rules.
-TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
-  m.fallback(torch::CppFunction::makeFallthrough());
-}
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 
 // Called for any pair of tensors of which one is sparse; returns torch's own result.
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {

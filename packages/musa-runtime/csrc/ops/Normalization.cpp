@@ -14,12 +14,8 @@ namespace musa_runtime {
 namespace statistics_in_16_bits {
 namespace {
 
-const Tensor* given(const Tensor& tensor) {
-  return tensor.defined() ? &tensor : nullptr;
-}
-const Tensor* given(const Optional& tensor) {
-  return tensor.has_value() ? given(*tensor) : nullptr;
-}
+const Tensor* given(const Tensor& tensor) { return tensor.defined() ? &tensor : nullptr; }
+const Tensor* given(const Optional& tensor) { return tensor.has_value() ? given(*tensor) : nullptr; }
 
 template <typename OptionalTensor>
 bool has_dtype(const OptionalTensor& tensor, at::ScalarType dtype) {
@@ -38,8 +34,7 @@ bool in_16_bits(const Tensor& input, const Weight& weight, const Others&... othe
   const auto fits = [dtype](const auto& tensor) {
     return given(tensor) == nullptr || has_dtype(tensor, dtype) || has_dtype(tensor, at::kFloat);
   };
-  return fits(weight) && (fits(others) && ...) &&
-      (!has_dtype(weight, at::kFloat) || (has_dtype(others, dtype) || ...));
+  return fits(weight) && (fits(others) && ...) && (!has_dtype(weight, at::kFloat) || (has_dtype(others, dtype) || ...));
 }
 
 } // namespace
@@ -119,8 +114,7 @@ bool batch_norm_backward(
     const Tensor& /*grad_out*/, const Tensor& input, const Tensor& weight, const Optional& running_mean,
     const Optional& running_var, const Optional& save_mean, const Optional& save_var, bool update, double /*eps*/,
     std::array<bool, 3> /*output_mask*/, const Tensor& /*reserve*/) {
-  return update ? in_16_bits(input, weight, save_mean, save_var)
-                : in_16_bits(input, weight, running_mean, running_var);
+  return update ? in_16_bits(input, weight, save_mean, save_var) : in_16_bits(input, weight, running_mean, running_var);
 }
 
 } // namespace statistics_in_16_bits
@@ -136,12 +130,8 @@ using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 using ThreeGiven = std::tuple<Tensor&, Tensor&, Tensor&>;
 using FourGiven = std::tuple<Tensor&, Tensor&, Tensor&, Tensor&>;
 
-Tensor converted(const Tensor& tensor, at::ScalarType dtype) {
-  return tensor.defined() ? tensor.to(dtype) : tensor;
-}
-Tensor in_float(const Tensor& tensor) {
-  return converted(tensor, at::kFloat);
-}
+Tensor converted(const Tensor& tensor, at::ScalarType dtype) { return tensor.defined() ? tensor.to(dtype) : tensor; }
+Tensor in_float(const Tensor& tensor) { return converted(tensor, at::kFloat); }
 Optional in_float(const Optional& tensor) {
   return tensor.has_value() ? std::make_optional(in_float(*tensor)) : std::nullopt;
 }
@@ -159,8 +149,8 @@ Three layer_norm(
 }
 
 Three layer_norm_backward(
-    const Tensor& grad_out, const Tensor& input, at::IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
-    const Optional& weight, const Optional& bias, std::array<bool, 3> output_mask) {
+    const Tensor& grad_out, const Tensor& input, at::IntArrayRef normalized_shape, const Tensor& mean,
+    const Tensor& rstd, const Optional& weight, const Optional& bias, std::array<bool, 3> output_mask) {
   const auto [grad_input, grad_weight, grad_bias] = at::native_layer_norm_backward(
       in_float(grad_out), in_float(input), normalized_shape, in_float(mean), in_float(rstd), in_float(weight),
       in_float(bias), output_mask);
@@ -195,7 +185,8 @@ ThreeGiven batch_norm_out(
       out.scalar_type(), " instead");
   const auto [normalized, mean, invstd] =
       batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
-  for (const auto& [made, target] : {std::tie(normalized, out), std::tie(mean, save_mean), std::tie(invstd, save_invstd)}) {
+  for (const auto& [made, target] :
+       {std::tie(normalized, out), std::tie(mean, save_mean), std::tie(invstd, save_invstd)}) {
     at::native::resize_output(target, made.sizes());
     target.copy_(made);
   }
@@ -265,8 +256,7 @@ Three batch_norm_backward(
       in_float(grad_out), in_float(input), in_float(weight), in_float(running_mean), in_float(running_var),
       in_float(save_mean), in_float(save_invstd), train, eps, output_mask);
   const at::ScalarType dtype = dtype_of(weight, input);
-  return {
-      converted(grad_input, input.scalar_type()), converted(grad_weight, dtype), converted(grad_bias, dtype)};
+  return {converted(grad_input, input.scalar_type()), converted(grad_weight, dtype), converted(grad_bias, dtype)};
 }
 
 Three batch_norm_backward_with_reserve(
@@ -281,7 +271,8 @@ MUSA_OP_PACK(runtime, pack) {
   namespace served = statistics_in_16_bits;
   pack.impl("aten::native_layer_norm", TORCH_FN(layer_norm), TORCH_FN(served::native_layer_norm))
       .impl(
-          "aten::native_layer_norm_backward", TORCH_FN(layer_norm_backward), TORCH_FN(served::native_layer_norm_backward))
+          "aten::native_layer_norm_backward", TORCH_FN(layer_norm_backward),
+          TORCH_FN(served::native_layer_norm_backward))
       .impl("aten::native_batch_norm", TORCH_FN(batch_norm), TORCH_FN(served::native_batch_norm))
       .impl("aten::native_batch_norm.out", TORCH_FN(batch_norm_out), TORCH_FN(served::native_batch_norm_out))
       .impl("aten::_native_batch_norm_legit", TORCH_FN(legit), TORCH_FN(served::_native_batch_norm_legit))
@@ -297,9 +288,11 @@ MUSA_OP_PACK(runtime, pack) {
       .impl(
           "aten::_batch_norm_with_update.out", TORCH_FN(with_update_out), TORCH_FN(served::_batch_norm_with_update_out))
       .impl(
-          "aten::native_batch_norm_backward", TORCH_FN(batch_norm_backward), TORCH_FN(served::native_batch_norm_backward))
+          "aten::native_batch_norm_backward", TORCH_FN(batch_norm_backward),
+          TORCH_FN(served::native_batch_norm_backward))
       .impl(
-          "aten::batch_norm_backward", TORCH_FN(batch_norm_backward_with_reserve), TORCH_FN(served::batch_norm_backward));
+          "aten::batch_norm_backward", TORCH_FN(batch_norm_backward_with_reserve),
+          TORCH_FN(served::batch_norm_backward));
 }
 
 } // namespace

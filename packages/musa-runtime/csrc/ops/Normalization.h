@@ -30,22 +30,21 @@ bool native_batch_norm(
 bool native_batch_norm_out(
     const Tensor&, const Optional&, const Optional&, const Optional&, const Optional&, bool, double, double, Tensor&,
     Tensor&, Tensor&);
-bool _native_batch_norm_legit(
-    const Tensor&, const Optional&, const Optional&, Tensor&, Tensor&, bool, double, double);
+bool _native_batch_norm_legit(const Tensor&, const Optional&, const Optional&, Tensor&, Tensor&, bool, double, double);
 bool _native_batch_norm_legit_out(
     const Tensor&, const Optional&, const Optional&, Tensor&, Tensor&, bool, double, double, Tensor&, Tensor&, Tensor&);
 bool _native_batch_norm_legit_no_stats(const Tensor&, const Optional&, const Optional&, bool, double, double);
 bool _native_batch_norm_legit_no_stats_out(
     const Tensor&, const Optional&, const Optional&, bool, double, double, Tensor&, Tensor&, Tensor&);
-bool _batch_norm_with_update(
-    const Tensor&, const Optional&, const Optional&, Tensor&, Tensor&, double, double);
+bool _batch_norm_with_update(const Tensor&, const Optional&, const Optional&, Tensor&, Tensor&, double, double);
 bool _batch_norm_with_update_out(
-    const Tensor&, const Optional&, const Optional&, Tensor&, Tensor&, double, double, Tensor&, Tensor&, Tensor&, Tensor&);
+    const Tensor&, const Optional&, const Optional&, Tensor&, Tensor&, double, double, Tensor&, Tensor&, Tensor&,
+    Tensor&);
 bool native_batch_norm_backward(
-    const Tensor&, const Tensor&, const Optional&, const Optional&, const Optional&, const Optional&, const Optional&, bool,
-    double, std::array<bool, 3>);
+    const Tensor&, const Tensor&, const Optional&, const Optional&, const Optional&, const Optional&, const Optional&,
+    bool, double, std::array<bool, 3>);
 bool batch_norm_backward(
-    const Tensor&, const Tensor&, const Tensor&, const Optional&, const Optional&, const Optional&, const Optional&, bool,
-    double, std::array<bool, 3>, const Tensor&);
+    const Tensor&, const Tensor&, const Tensor&, const Optional&, const Optional&, const Optional&, const Optional&,
+    bool, double, std::array<bool, 3>, const Tensor&);
 
 } // namespace musa_runtime::statistics_in_16_bits

@@ -23,7 +23,8 @@ const Tensor& resize_(const Tensor& self, SymIntArrayRef symbolic_size, std::opt
   if (format.has_value()) {
     TORCH_CHECK(*format != MemoryFormat::Preserve, "Unsupported memory format ", *format);
     TORCH_CHECK(
-        *format != MemoryFormat::ChannelsLast || size.size() == 4, "required rank 4 tensor to use channels_last format");
+        *format != MemoryFormat::ChannelsLast || size.size() == 4,
+        "required rank 4 tensor to use channels_last format");
     TORCH_CHECK(
         *format != MemoryFormat::ChannelsLast3d || size.size() == 5,
         "required rank 5 tensor to use channels_last_3d format");
@@ -40,18 +41,15 @@ const Tensor& resize_(const Tensor& self, SymIntArrayRef symbolic_size, std::opt
     impl->empty_tensor_restride(*format);
   }
   if (C10_UNLIKELY(
-          at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory())) {
+          at::globalContext().deterministicAlgorithms() &&
+          at::globalContext().deterministicFillUninitializedMemory())) {
     at::native::fill_resize_deterministic_(self, static_cast<int64_t>(before));
   }
   return self;
 }
 
 Tensor& set_source_storage_offset(
-    Tensor& result,
-    Storage storage,
-    int64_t offset,
-    IntArrayRef size,
-    IntArrayRef stride) {
+    Tensor& result, Storage storage, int64_t offset, IntArrayRef size, IntArrayRef stride) {
   at::native::checkSetStorage(result, std::move(storage), offset, size, stride);
   c10::TensorImpl* impl = result.unsafeGetTensorImpl();
   impl->set_storage_offset(offset);
@@ -60,8 +58,7 @@ Tensor& set_source_storage_offset(
   } else {
     impl->set_sizes_contiguous(size);
   }
-  ensure_storage(
-      impl, at::detail::computeStorageNbytes(result.sizes(), result.strides(), result.itemsize(), offset));
+  ensure_storage(impl, at::detail::computeStorageNbytes(result.sizes(), result.strides(), result.itemsize(), offset));
   return result;
 }
 
@@ -78,8 +75,7 @@ Tensor& set_source_tensor(Tensor& result, const Tensor& source) {
 }
 
 Tensor& set_(Tensor& result) {
-  c10::Storage storage(
-      c10::Storage::use_byte_size_t(), 0, c10::musa::MUSACachingAllocator::get(), /*resizable=*/true);
+  c10::Storage storage(c10::Storage::use_byte_size_t(), 0, c10::musa::MUSACachingAllocator::get(), /*resizable=*/true);
   storage.set_data_ptr_noswap(c10::DataPtr(nullptr, result.device()));
   return set_source_storage_offset(result, std::move(storage), 0, {0}, {});
 }

@@ -33,74 +33,52 @@ bool is_half(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kComplexHalf;
 }
 
-at::Tensor widened(const at::Tensor& tensor) {
+at::Tensor in_single(const at::Tensor& tensor) {
   return tensor.to(tensor.is_complex() ? at::kComplexFloat : at::kFloat);
 }
 
-at::Tensor narrowed(const at::Tensor& tensor) {
-  return tensor.to(tensor.is_complex() ? at::kComplexHalf : at::kHalf);
-}
+at::Tensor narrowed(const at::Tensor& tensor) { return tensor.to(tensor.is_complex() ? at::kComplexHalf : at::kHalf); }
 
 template <auto transform>
 struct Functional;
 template <typename... Args, at::Tensor (*transform)(const at::Tensor&, Args...)>
 struct Functional<transform> {
   static at::Tensor call(const at::Tensor& self, Args... args) {
-    return is_half(self) ? narrowed(transform(widened(self), args...)) : transform(self, args...);
+    return is_half(self) ? narrowed(transform(in_single(self), args...)) : transform(self, args...);
   }
 };
 
 template <auto transform, auto into>
 struct Out;
 template <
-    typename... Args,
-    at::Tensor (*transform)(const at::Tensor&, Args...),
+    typename... Args, at::Tensor (*transform)(const at::Tensor&, Args...),
     at::Tensor& (*into)(const at::Tensor&, Args..., at::Tensor&)>
 struct Out<transform, into> {
   static at::Tensor& call(const at::Tensor& self, Args... args, at::Tensor& out) {
     if (!is_half(self)) {
       return into(self, args..., out);
     }
-    const at::Tensor result = narrowed(transform(widened(self), args...));
+    const at::Tensor result = narrowed(transform(in_single(self), args...));
     at::native::resize_output(out, result.sizes());
     return out.copy_(result);
   }
 };
 
-#define MUSA_FFT(NAME)                                                                    \
-  library.impl(#NAME, TORCH_FN((Functional<&at::native::NAME##_symint>::call)));          \
-  library.impl(                                                                           \
-      #NAME ".out", TORCH_FN((Out<&at::native::NAME##_symint, &at::native::NAME##_symint_out>::call)));
+#define MUSA_FFT(NAME) \
+  library.impl(#NAME, TORCH_FN((Functional<&at::native::NAME##_symint>::call))); \
+  library.impl(#NAME ".out", TORCH_FN((Out<&at::native::NAME##_symint, &at::native::NAME##_symint_out>::call)));
 
-void declare_transforms(torch::Library& library) {
-  MUSA_FFT(fft_fft)
-  MUSA_FFT(fft_ifft)
-  MUSA_FFT(fft_rfft)
-  MUSA_FFT(fft_irfft)
-  MUSA_FFT(fft_hfft)
-  MUSA_FFT(fft_ihfft)
-  MUSA_FFT(fft_fft2)
-  MUSA_FFT(fft_ifft2)
-  MUSA_FFT(fft_rfft2)
-  MUSA_FFT(fft_irfft2)
-  MUSA_FFT(fft_hfft2)
-  MUSA_FFT(fft_ihfft2)
-  MUSA_FFT(fft_fftn)
-  MUSA_FFT(fft_ifftn)
-  MUSA_FFT(fft_rfftn)
-  MUSA_FFT(fft_irfftn)
-  MUSA_FFT(fft_hfftn)
-  MUSA_FFT(fft_ihfftn)
-}
-
+void declare_transforms(torch::Library& library){
+    MUSA_FFT(fft_fft) MUSA_FFT(fft_ifft) MUSA_FFT(fft_rfft) MUSA_FFT(fft_irfft) MUSA_FFT(fft_hfft) MUSA_FFT(fft_ihfft)
+        MUSA_FFT(fft_fft2) MUSA_FFT(fft_ifft2) MUSA_FFT(fft_rfft2) MUSA_FFT(fft_irfft2) MUSA_FFT(fft_hfft2)
+            MUSA_FFT(fft_ihfft2) MUSA_FFT(fft_fftn) MUSA_FFT(fft_ifftn) MUSA_FFT(fft_rfftn) MUSA_FFT(fft_irfftn)
+                MUSA_FFT(fft_hfftn) MUSA_FFT(fft_ihfftn)}
 #undef MUSA_FFT
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   declare_transforms(library);
 }
-TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
-  declare_transforms(library);
-}
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) { declare_transforms(library); }
 
 } // namespace
 } // namespace musa_runtime

@@ -46,12 +46,8 @@ std::tuple<Tensor, Tensor> batch_norm_stats(const Tensor& input, double eps) {
 }
 
 Tensor batch_norm_elemt(
-    const Tensor& input,
-    const OptionalTensor& weight,
-    const OptionalTensor& bias,
-    const Tensor& mean,
-    const Tensor& invstd,
-    double /*eps*/) {
+    const Tensor& input, const OptionalTensor& weight, const OptionalTensor& bias, const Tensor& mean,
+    const Tensor& invstd, double /*eps*/) {
   const char* const op = "batch_norm_elemt";
   check_least_dims(op, "input", input, 2);
   check_shape(op, "mean", mean, {input.size(1)});
@@ -70,14 +66,8 @@ Tensor batch_norm_elemt(
 
 // Joins the statistics of several processes: mean and invstd are (processes, channels), counts is (processes).
 std::tuple<Tensor, Tensor> join_statistics(
-    const Tensor& /*input*/,
-    const Tensor& mean,
-    const Tensor& invstd,
-    const OptionalTensor& running_mean,
-    const OptionalTensor& running_var,
-    double momentum,
-    double eps,
-    const Tensor& counts) {
+    const Tensor& /*input*/, const Tensor& mean, const Tensor& invstd, const OptionalTensor& running_mean,
+    const OptionalTensor& running_var, double momentum, double eps, const Tensor& counts) {
   const char* const op = "batch_norm_gather_stats";
   check_dims(op, "mean", mean, 2);
   check_shape(op, "invstd", invstd, mean.sizes());
@@ -101,29 +91,16 @@ std::tuple<Tensor, Tensor> join_statistics(
 }
 
 std::tuple<Tensor, Tensor> batch_norm_gather_stats(
-    const Tensor& input,
-    const Tensor& mean,
-    const Tensor& invstd,
-    const OptionalTensor& running_mean,
-    const OptionalTensor& running_var,
-    double momentum,
-    double eps,
-    int64_t count) {
+    const Tensor& input, const Tensor& mean, const Tensor& invstd, const OptionalTensor& running_mean,
+    const OptionalTensor& running_var, double momentum, double eps, int64_t count) {
   const Tensor counts = at::full({mean.size(0)}, static_cast<double>(count), mean.options());
-  return join_statistics(
-      input, mean, invstd, running_mean, running_var, momentum, eps, counts);
+  return join_statistics(input, mean, invstd, running_mean, running_var, momentum, eps, counts);
 }
 
 // Returns (sum of dy, sum of dy * (x - mean), gradient of weight, gradient of bias), each per channel.
 std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_backward_reduce(
-    const Tensor& grad_out,
-    const Tensor& input,
-    const Tensor& mean,
-    const Tensor& invstd,
-    const OptionalTensor& weight,
-    bool input_g,
-    bool weight_g,
-    bool bias_g) {
+    const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& invstd, const OptionalTensor& weight,
+    bool input_g, bool weight_g, bool bias_g) {
   const char* const op = "batch_norm_backward_reduce";
   check_least_dims(op, "input", input, 2);
   check_shape(op, "grad_out", grad_out, input.sizes());
@@ -140,21 +117,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_backward_reduce(
   Tensor grad_weight = weight_g ? (sum_dy_xmu * invstd).to(parameter_dtype) : Tensor();
   Tensor grad_bias = bias_g ? sum_dy.to(parameter_dtype) : Tensor();
   return {
-      input_g ? std::move(sum_dy) : Tensor(),
-      input_g ? std::move(sum_dy_xmu) : Tensor(),
-      std::move(grad_weight),
+      input_g ? std::move(sum_dy) : Tensor(), input_g ? std::move(sum_dy_xmu) : Tensor(), std::move(grad_weight),
       std::move(grad_bias)};
 }
 
 Tensor batch_norm_backward_elemt(
-    const Tensor& grad_out,
-    const Tensor& input,
-    const Tensor& mean,
-    const Tensor& invstd,
-    const OptionalTensor& weight,
-    const Tensor& sum_dy,
-    const Tensor& sum_dy_xmu,
-    const Tensor& count) {
+    const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& invstd, const OptionalTensor& weight,
+    const Tensor& sum_dy, const Tensor& sum_dy_xmu, const Tensor& count) {
   const char* const op = "batch_norm_backward_elemt";
   check_least_dims(op, "input", input, 2);
   check_shape(op, "grad_out", grad_out, input.sizes());

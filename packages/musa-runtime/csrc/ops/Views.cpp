@@ -26,8 +26,8 @@ namespace at::musa {
 namespace {
 
 Tensor view_of(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
-  Tensor view = at::detail::make_tensor<TensorImpl>(
-      TensorImpl::VIEW, Storage(self.storage()), self.key_set(), self.dtype());
+  Tensor view =
+      at::detail::make_tensor<TensorImpl>(TensorImpl::VIEW, Storage(self.storage()), self.key_set(), self.dtype());
   at::native::setStrided(view, sizes, strides, offset); // refuses a view that is not within the storage
   return view;
 }
@@ -95,8 +95,7 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   return view_of(self, sizes, strides, offset);
 }
 
-Tensor slice(
-    const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   int64_t wrapped = dim;
   if (c10::musa::has_names(self) || !wrap(wrapped, self.dim()) || step <= 0 || step > self.sizes()[wrapped]) {
     return at::native::slice(self, dim, start, end, step);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include <host_kernels/fallback.h>
-#include <musa_runtime/op_registry.h>
+#include <registry/op_registry.h>
 #include <ops/native_table.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ bool register_native_ops(const NativeOp* table, std::atomic<uint64_t>* calls, si
   std::vector<std::unique_ptr<Candidate>> candidates;
   for (size_t i = 0; i < count; ++i) {
     const NativeOp& op = table[i];
-    const bool writes_first = std::find(std::begin(kWriteFirst), std::end(kWriteFirst), std::string_view(op.name)) !=
-        std::end(kWriteFirst);
+    const bool writes_first =
+        std::find(std::begin(kWriteFirst), std::end(kWriteFirst), std::string_view(op.name)) != std::end(kWriteFirst);
     auto candidate = std::make_unique<Candidate>(
         op.name, "host", op.type, op.kernel, op.served, /*conditional=*/!writes_first,
         /*needs_host_addressable=*/true);
@@ -37,7 +37,8 @@ void check_sync_of_masks(const c10::List<std::optional<at::Tensor>>& indices) {
     return;
   }
   for (const std::optional<at::Tensor>& index : indices) {
-    if (index.has_value() && index->defined() && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) {
+    if (index.has_value() && index->defined() &&
+        (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) {
       c10::musa::check_sync("indexing with a mask");
       return;
     }
@@ -55,11 +56,14 @@ bool is_mixed(std::initializer_list<at::TensorList> lists, std::initializer_list
     }
     return *first != tensor.device();
   };
-  return std::any_of(lists.begin(), lists.end(), [&](const at::TensorList& list) {
-    return std::any_of(list.begin(), list.end(), [&](const at::Tensor& tensor) {
-      return on_another(tensor) || (tensor.defined() && tensor.scalar_type() != list[0].scalar_type());
-    });
-  }) || std::any_of(tensors.begin(), tensors.end(), on_another);
+  return std::any_of(
+             lists.begin(), lists.end(),
+             [&](const at::TensorList& list) {
+               return std::any_of(list.begin(), list.end(), [&](const at::Tensor& tensor) {
+                 return on_another(tensor) || (tensor.defined() && tensor.scalar_type() != list[0].scalar_type());
+               });
+             }) ||
+      std::any_of(tensors.begin(), tensors.end(), on_another);
 }
 
 void pass_on(const detail::ChainLink& link, bool recorded, const c10::NotImplementedError& error) {

@@ -89,9 +89,7 @@ template <auto declined>
 struct Unless;
 template <typename... Args, bool (*declined)(Args...)>
 struct Unless<declined> {
-  static bool served(Args... args) {
-    return !declined(std::forward<Args>(args)...);
-  }
+  static bool served(Args... args) { return !declined(std::forward<Args>(args)...); }
 };
 
 template <typename Signature, typename Predicate>

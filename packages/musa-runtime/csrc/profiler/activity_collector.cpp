@@ -21,9 +21,7 @@ Filled& filled() {
   return instance;
 }
 
-void release(uint8_t* data) {
-  std::free(data);
-}
+void release(uint8_t* data) { std::free(data); }
 
 void request_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
   *most_records = 0;
@@ -71,8 +69,7 @@ void disable_activity_records(const std::vector<MUpti_ActivityKind>& kinds, std:
   }
 }
 
-ActivityRecords stop_activity_records(
-    const std::vector<MUpti_ActivityKind>& kinds, std::vector<std::string>& errors) {
+ActivityRecords stop_activity_records(const std::vector<MUpti_ActivityKind>& kinds, std::vector<std::string>& errors) {
   disable_activity_records(kinds, errors);
   note_failure(muptiActivityFlushAll(MUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "muptiActivityFlushAll", errors);
   size_t dropped = 0;

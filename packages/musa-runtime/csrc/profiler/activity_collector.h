@@ -32,8 +32,7 @@ struct ActivityRecords {
 // Failures of MUPTI are collected in `errors`: they lose records, but must not end the profiled program.
 void start_activity_records(const std::vector<MUpti_ActivityKind>& kinds, std::vector<std::string>& errors);
 void disable_activity_records(const std::vector<MUpti_ActivityKind>& kinds, std::vector<std::string>& errors);
-ActivityRecords stop_activity_records(
-    const std::vector<MUpti_ActivityKind>& kinds, std::vector<std::string>& errors);
+ActivityRecords stop_activity_records(const std::vector<MUpti_ActivityKind>& kinds, std::vector<std::string>& errors);
 
 // Adds "what failed: MUPTI_ERROR_..." if `result` is a failure.
 void note_failure(MUptiResult result, const std::string& what, std::vector<std::string>& errors);

@@ -9,7 +9,7 @@
 #include <ATen/Context.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/util/Exception.h>
-#include <musa_runtime/op_registry.h>
+#include <registry/op_registry.h>
 
 #include <pthread.h>
 
@@ -118,18 +118,14 @@ class Session final : public libkineto::IActivityProfilerSession {
     records_ = stop_activity_records(kinds_, errors_);
   }
 
-  std::vector<std::string> errors() override {
-    return errors_;
-  }
+  std::vector<std::string> errors() override { return errors_; }
 
   void processTrace(libkineto::ActivityLogger& logger) override {
     processTrace(logger, [](int32_t) { return nullptr; }, 0, 0);
   }
 
   void processTrace(
-      libkineto::ActivityLogger& logger,
-      libkineto::getLinkedActivityCallback linked,
-      int64_t start_time,
+      libkineto::ActivityLogger& logger, libkineto::getLinkedActivityCallback linked, int64_t start_time,
       int64_t /*end_time*/) override {
     const auto ids = threads().snapshot();
     std::unordered_map<uint64_t, uint64_t> outer_ranges;
@@ -147,23 +143,15 @@ class Session final : public libkineto::IActivityProfilerSession {
   }
 
   // Devices and streams are named row by row, in the order of the trace.
-  std::unique_ptr<libkineto::DeviceInfo> getDeviceInfo() override {
-    return nullptr;
-  }
-  std::vector<libkineto::ResourceInfo> getResourceInfos() override {
-    return {};
-  }
-  std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override {
-    return std::move(buffer_);
-  }
+  std::unique_ptr<libkineto::DeviceInfo> getDeviceInfo() override { return nullptr; }
+  std::vector<libkineto::ResourceInfo> getResourceInfos() override { return {}; }
+  std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override { return std::move(buffer_); }
 
   void pushCorrelationId(uint64_t id) override {
     threads().note_this_thread();
     push(CorrelationKind::Operation, kOperationIds, id);
   }
-  void popCorrelationId() override {
-    pop(CorrelationKind::Operation, kOperationIds);
-  }
+  void popCorrelationId() override { pop(CorrelationKind::Operation, kOperationIds); }
   void pushUserCorrelationId(uint64_t id) override {
     threads().note_this_thread();
     {
@@ -172,9 +160,7 @@ class Session final : public libkineto::IActivityProfilerSession {
     }
     push(CorrelationKind::Annotation, kAnnotationIds, id);
   }
-  void popUserCorrelationId() override {
-    pop(CorrelationKind::Annotation, kAnnotationIds);
-  }
+  void popUserCorrelationId() override { pop(CorrelationKind::Annotation, kAnnotationIds); }
 
  private:
   // Failures here are not reported: every thread calls this, for every operator, and only a link between rows is lost.
@@ -200,9 +186,7 @@ class Session final : public libkineto::IActivityProfilerSession {
 
 class ActivityProfiler final : public libkineto::IActivityProfiler {
  public:
-  const std::string& name() const override {
-    return name_;
-  }
+  const std::string& name() const override { return name_; }
   // Empty because torch queries the registered profiler, which comes before this one.
   const std::set<ActivityType>& availableActivities() const override {
     static const std::set<ActivityType> none;

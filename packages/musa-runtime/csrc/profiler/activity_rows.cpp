@@ -20,10 +20,11 @@ constexpr uint32_t kAllStreams = static_cast<uint32_t>(-1);
 
 // Calls that neither enqueue work on a device nor wait for it; every operator makes some, and they would hide the others.
 bool is_noise(const std::string& call) {
-  static const std::set<std::string> names{
-      "musaEventQuery",          "musaGetDevice",        "musaGetLastError", "musaPeekAtLastError",
-      "musaPointerGetAttributes", "musaSetDevice",       "musaStreamGetId",  "musaStreamIsCapturing",
-      "musaStreamQuery",         "musaThreadExchangeStreamCaptureMode"};
+  static const std::set<std::string> names{"musaEventQuery",           "musaGetDevice",
+                                           "musaGetLastError",         "musaPeekAtLastError",
+                                           "musaPointerGetAttributes", "musaSetDevice",
+                                           "musaStreamGetId",          "musaStreamIsCapturing",
+                                           "musaStreamQuery",          "musaThreadExchangeStreamCaptureMode"};
   return names.count(call) != 0;
 }
 
@@ -76,10 +77,8 @@ std::string kernel_name(const std::string& op) {
 } // namespace
 
 ActivityRows::ActivityRows(
-    std::set<ActivityType> types,
-    libkineto::getLinkedActivityCallback linked,
-    const std::unordered_map<uint32_t, int32_t>& threads,
-    const std::unordered_map<uint64_t, uint64_t>& outer_ranges)
+    std::set<ActivityType> types, libkineto::getLinkedActivityCallback linked,
+    const std::unordered_map<uint32_t, int32_t>& threads, const std::unordered_map<uint64_t, uint64_t>& outer_ranges)
     : types_(std::move(types)),
       linked_(std::move(linked)),
       threads_(threads),
@@ -135,9 +134,7 @@ void ActivityRows::note_synchronization(const MUpti_ActivitySynchronization& rec
 
 void ActivityRows::add_record(const MUpti_Activity& record) {
   switch (record.kind) {
-    case MUPTI_ACTIVITY_KIND_MEMCPY:
-      add_copy(reinterpret_cast<const MUpti_ActivityMemcpy&>(record));
-      break;
+    case MUPTI_ACTIVITY_KIND_MEMCPY: add_copy(reinterpret_cast<const MUpti_ActivityMemcpy&>(record)); break;
     case MUPTI_ACTIVITY_KIND_MEMCPY2: {
       const auto& copy = reinterpret_cast<const MUpti_ActivityMemcpy2&>(record);
       Row& row = add_copy(copy);
@@ -167,8 +164,7 @@ void ActivityRows::add_record(const MUpti_Activity& record) {
       correlate(row, kernel.correlationId);
       break;
     }
-    default:
-      break;
+    default: break;
   }
 }
 
@@ -317,8 +313,7 @@ void ActivityRows::log(libkineto::ActivityLogger& logger, int64_t time) {
   }
   for (const auto& [device, streams] : streams_) {
     logger.handleDeviceInfo(
-        {device, device + libkineto::kExceedMaxPid, "musa:" + std::to_string(device),
-         "MUSA " + std::to_string(device)},
+        {device, device + libkineto::kExceedMaxPid, "musa:" + std::to_string(device), "MUSA " + std::to_string(device)},
         time);
     for (const int32_t stream : streams) {
       logger.handleResourceInfo({stream, stream, device, "stream " + std::to_string(stream)}, time);

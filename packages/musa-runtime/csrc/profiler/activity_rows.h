@@ -22,19 +22,15 @@ class ActivityRows {
   // linked: torch's activity of a correlation id, null if there is none. threads: torch's thread ids by MUPTI's.
   // outer_ranges: the enclosing range of each range of the user.
   ActivityRows(
-      std::set<libkineto::ActivityType> types,
-      libkineto::getLinkedActivityCallback linked,
-      const std::unordered_map<uint32_t, int32_t>& threads,
-      const std::unordered_map<uint64_t, uint64_t>& outer_ranges);
+      std::set<libkineto::ActivityType> types, libkineto::getLinkedActivityCallback linked,
+      const std::unordered_map<uint32_t, int32_t>& threads, const std::unordered_map<uint64_t, uint64_t>& outer_ranges);
 
   void add(const ActivityRecords& records, std::vector<std::string>& errors);
   void add(const std::vector<TracedKernel>& kernels);
   // Passes all rows to the logger, with the names of devices and streams. The trace buffer owns the rows.
   void log(libkineto::ActivityLogger& logger, int64_t time);
 
-  std::unique_ptr<libkineto::CpuTraceBuffer> take_buffer() {
-    return std::move(buffer_);
-  }
+  std::unique_ptr<libkineto::CpuTraceBuffer> take_buffer() { return std::move(buffer_); }
 
  private:
   using Row = libkineto::GenericTraceActivity;

@@ -7,8 +7,8 @@
 
 #include <memory>
 
-#define REGISTER_PRIVATEUSE1_PROFILER(Profiler)                                           \
-  [[maybe_unused]] const bool profiler_is_registered = [] {                               \
+#define REGISTER_PRIVATEUSE1_PROFILER(Profiler) \
+  [[maybe_unused]] const bool profiler_is_registered = [] { \
     libkineto::api().registerProfilerFactory([] { return std::make_unique<Profiler>(); }); \
-    return true;                                                                          \
+    return true; \
   }()

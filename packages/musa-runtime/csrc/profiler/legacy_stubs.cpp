@@ -16,9 +16,7 @@ namespace {
 using torch::profiler::impl::ProfilerStubs;
 using torch::profiler::impl::ProfilerVoidEventStub;
 
-musaEvent_t handle(const ProfilerVoidEventStub& event) {
-  return static_cast<musaEvent_t>(event.get());
-}
+musaEvent_t handle(const ProfilerVoidEventStub& event) { return static_cast<musaEvent_t>(event.get()); }
 
 struct MusaStubs final : ProfilerStubs {
   void record(c10::DeviceIndex* device, ProfilerVoidEventStub* event, int64_t* cpu_ns) const override {
@@ -44,27 +42,17 @@ struct MusaStubs final : ProfilerStubs {
     return milliseconds * 1000.0f;
   }
 
-  void mark(const char* name) const override {
-    markers::mark(name);
-  }
-  void rangePush(const char* name) const override {
-    markers::range_push(name);
-  }
-  void rangePop() const override {
-    markers::range_pop();
-  }
-  bool enabled() const override {
-    return true;
-  }
+  void mark(const char* name) const override { markers::mark(name); }
+  void rangePush(const char* name) const override { markers::range_push(name); }
+  void rangePop() const override { markers::range_pop(); }
+  bool enabled() const override { return true; }
   void onEachDevice(std::function<void(int)> op) const override {
     for (int device = 0; device < c10::musa::device_count(); ++device) {
       const c10::musa::MUSAGuard guard(static_cast<c10::DeviceIndex>(device));
       op(device);
     }
   }
-  void synchronize() const override {
-    c10::musa::device_synchronize();
-  }
+  void synchronize() const override { c10::musa::device_synchronize(); }
 };
 
 const bool registered = [] {

@@ -77,8 +77,6 @@ void range_end(uint64_t range) {
   }
 }
 
-void mark(const std::string& message) {
-  open_range(message, /*any_thread=*/false);
-}
+void mark(const std::string& message) { open_range(message, /*any_thread=*/false); }
 
 } // namespace musa_runtime::markers

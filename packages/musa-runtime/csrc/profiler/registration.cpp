@@ -55,8 +55,10 @@ struct Library {
       found = found || open(path) != nullptr;
     }
     if (!found) {
-      problem = "The musa device's activity cannot be profiled: MUPTI, the MUSA SDK's profiling library, cannot be loaded."
-                "\nTried:" + tried.str() +
+      problem =
+          "The musa device's activity cannot be profiled: MUPTI, the MUSA SDK's profiling library, cannot be loaded."
+          "\nTried:" +
+          tried.str() +
           "\nLikely cause: the SDK was installed without its profiling tools."
           "\nFix: install them (libmupti.so, below $MUSA_HOME/lib or $MUSA_HOME/extras/MUPTI).";
       return;
@@ -65,8 +67,8 @@ struct Library {
     void* handle = open(path);
     create = handle == nullptr ? nullptr : reinterpret_cast<CreateProfiler>(dlsym(handle, kCreateProfiler));
     if (create == nullptr) {
-      problem = "The musa device's activity cannot be profiled: libmusa_profiler.so cannot be loaded.\nTried:" +
-          tried.str() +
+      problem =
+          "The musa device's activity cannot be profiled: libmusa_profiler.so cannot be loaded.\nTried:" + tried.str() +
           "\nLikely causes: musa-runtime was compiled against an SDK without MUPTI; its files come from different builds."
           "\nFix: install the wheel musa-runtime again, from the folder or index that it came from";
     }
@@ -92,18 +94,12 @@ bool is_of_cuda(const std::set<ActivityType>& types) {
 
 class MusaProfiler final : public libkineto::IActivityProfiler {
  public:
-  const std::string& name() const override {
-    return name_;
-  }
+  const std::string& name() const override { return name_; }
 
   const std::set<ActivityType>& availableActivities() const override {
-    static const std::set<ActivityType> types{
-        ActivityType::GPU_MEMCPY,
-        ActivityType::GPU_MEMSET,
-        ActivityType::CONCURRENT_KERNEL,
-        ActivityType::GPU_USER_ANNOTATION,
-        ActivityType::PRIVATEUSE1_RUNTIME,
-        ActivityType::PRIVATEUSE1_DRIVER};
+    static const std::set<ActivityType> types{ActivityType::GPU_MEMCPY,          ActivityType::GPU_MEMSET,
+                                              ActivityType::CONCURRENT_KERNEL,   ActivityType::GPU_USER_ANNOTATION,
+                                              ActivityType::PRIVATEUSE1_RUNTIME, ActivityType::PRIVATEUSE1_DRIVER};
     return types;
   }
 
@@ -114,7 +110,8 @@ class MusaProfiler final : public libkineto::IActivityProfiler {
   }
 
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
-      int64_t ts_ms, int64_t duration_ms, const std::set<ActivityType>& types, const libkineto::Config& config) override {
+      int64_t ts_ms, int64_t duration_ms, const std::set<ActivityType>& types,
+      const libkineto::Config& config) override {
     libkineto::IActivityProfiler* profiler = loaded(types);
     return profiler == nullptr ? nullptr : profiler->configure(ts_ms, duration_ms, types, config);
   }
@@ -143,8 +140,6 @@ REGISTER_PRIVATEUSE1_PROFILER(MusaProfiler);
 
 } // namespace
 
-std::string profiler_problem() {
-  return library().problem;
-}
+std::string profiler_problem() { return library().problem; }
 
 } // namespace musa_runtime

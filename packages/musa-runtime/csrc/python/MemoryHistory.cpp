@@ -146,9 +146,7 @@ class Stacks {
 
 // ---- the snapshot
 
-py::tuple as_tuple(const c10::MempoolId_t& id) {
-  return py::make_tuple(id.first, id.second);
-}
+py::tuple as_tuple(const c10::MempoolId_t& id) { return py::make_tuple(id.first, id.second); }
 
 const char* state_name(const BlockInfo& block) {
   if (block.allocated) {
@@ -159,24 +157,15 @@ const char* state_name(const BlockInfo& block) {
 
 const char* action_name(TraceEntry::Action action) {
   switch (action) {
-    case TraceEntry::ALLOC:
-      return "alloc";
-    case TraceEntry::FREE_REQUESTED:
-      return "free_requested";
-    case TraceEntry::FREE_COMPLETED:
-      return "free_completed";
-    case TraceEntry::SEGMENT_ALLOC:
-      return "segment_alloc";
-    case TraceEntry::SEGMENT_FREE:
-      return "segment_free";
-    case TraceEntry::SEGMENT_MAP:
-      return "segment_map";
-    case TraceEntry::SEGMENT_UNMAP:
-      return "segment_unmap";
-    case TraceEntry::SNAPSHOT:
-      return "snapshot";
-    case TraceEntry::OOM:
-      return "oom";
+    case TraceEntry::ALLOC: return "alloc";
+    case TraceEntry::FREE_REQUESTED: return "free_requested";
+    case TraceEntry::FREE_COMPLETED: return "free_completed";
+    case TraceEntry::SEGMENT_ALLOC: return "segment_alloc";
+    case TraceEntry::SEGMENT_FREE: return "segment_free";
+    case TraceEntry::SEGMENT_MAP: return "segment_map";
+    case TraceEntry::SEGMENT_UNMAP: return "segment_unmap";
+    case TraceEntry::SNAPSHOT: return "snapshot";
+    case TraceEntry::OOM: return "oom";
   }
   TORCH_CHECK(false, "The action ", static_cast<int>(action), " of the allocator's history has no name.");
 }
@@ -252,8 +241,7 @@ py::dict allocator_settings() {
 }
 
 py::dict memory_snapshot(const std::optional<c10::MempoolId_t>& pool, bool include_traces, DeviceArgument device) {
-  const allocator::SnapshotInfo snapshot =
-      allocator::snapshot(pool.value_or(c10::MempoolId_t{0, 0}), include_traces);
+  const allocator::SnapshotInfo snapshot = allocator::snapshot(pool.value_or(c10::MempoolId_t{0, 0}), include_traces);
   const auto wanted = [device](size_t index) { return device < 0 || index == static_cast<size_t>(device); };
   Stacks stacks;
   for (const SegmentInfo& segment : snapshot.segments) {
@@ -365,9 +353,7 @@ py::dict memory_stats_beyond_torch(DeviceArgument device) {
   return result;
 }
 
-at::HostAllocator& host_allocator() {
-  return *at::getHostAllocator(at::kPrivateUse1);
-}
+at::HostAllocator& host_allocator() { return *at::getHostAllocator(at::kPrivateUse1); }
 
 py::dict host_memory_stats() {
   const at::HostStats stats = host_allocator().get_stats();

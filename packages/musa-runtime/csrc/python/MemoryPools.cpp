@@ -61,8 +61,11 @@ void bind_memory_pools(py::module_& m) {
   m.def("begin_allocate_current_stream_to_pool", [](DeviceArgument device, MempoolId_t id) {
     c10::musa::beginAllocateCurrentStreamToPool(device, id);
   });
-  m.def("end_allocate_to_pool", [](DeviceArgument device, MempoolId_t id) { allocator::endAllocateToPool(device, id); });
-  m.def("create_or_incref_pool", [](DeviceArgument device, MempoolId_t id) { allocator::createOrIncrefPool(device, id); });
+  m.def(
+      "end_allocate_to_pool", [](DeviceArgument device, MempoolId_t id) { allocator::endAllocateToPool(device, id); });
+  m.def("create_or_incref_pool", [](DeviceArgument device, MempoolId_t id) {
+    allocator::createOrIncrefPool(device, id);
+  });
   m.def("release_pool", [](DeviceArgument device, MempoolId_t id) { allocator::releasePool(device, id); });
   m.def("pool_use_count", [](DeviceArgument device, MempoolId_t id) { return allocator::getPoolUseCount(device, id); });
   m.def("empty_pool", &allocator::emptyCache, py::call_guard<py::gil_scoped_release>());

@@ -5,11 +5,12 @@
 // behaviour is in libmusa_runtime.so.
 
 #include <ATen/Context.h>
+#include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/compat.h>
 #include <host_kernels/fallback.h>
-#include <musa_runtime/op_policy.h>
-#include <musa_runtime/op_registry.h>
+#include <registry/op_policy.h>
+#include <registry/op_registry.h>
 #include <python/bindings.h>
 
 #include <pybind11/pybind11.h>
@@ -38,12 +39,19 @@ py::object uuid_of(const Properties& properties) {
 
 py::tuple pack(const MUSAStream& stream) {
   const c10::StreamData3 data = stream.pack3();
-  return py::make_tuple(
-      data.stream_id, static_cast<int>(data.device_index), static_cast<int>(data.device_type));
+  return py::make_tuple(data.stream_id, static_cast<int>(data.device_index), static_cast<int>(data.device_type));
 }
 
 bool is_in_bad_fork() {
   return torch::utils::is_device_in_bad_fork(c10::DeviceType::PrivateUse1) || c10::musa::counted_before_fork();
+}
+
+void bind_capabilities(py::module_& m) {
+  using c10::musa::Capabilities;
+  py::class_<Capabilities>(m, "Capabilities")
+      .def_readonly("host_addressable", &Capabilities::host_addressable)
+      .def_readonly("computes_on_host", &Capabilities::computes_on_host);
+  m.def("capabilities", &c10::musa::capabilities, py::return_value_policy::reference);
 }
 
 void bind_state(py::module_& m) {
@@ -77,9 +85,7 @@ void bind_device(py::module_& m) {
   });
   m.def("current_device", [] { return static_cast<int>(c10::musa::current_device()); });
   m.def("set_device", [](DeviceArgument device) { c10::musa::set_device(device); });
-  m.def("exchange_device", [](DeviceArgument device) {
-    return static_cast<int>(c10::musa::ExchangeDevice(device));
-  });
+  m.def("exchange_device", [](DeviceArgument device) { return static_cast<int>(c10::musa::ExchangeDevice(device)); });
   m.def("maybe_exchange_device", [](DeviceArgument device) {
     return static_cast<int>(c10::musa::MaybeExchangeDevice(device));
   });
@@ -130,25 +136,18 @@ void bind_device(py::module_& m) {
             ", warp_size=", p.warpSize, ", is_integrated=", p.integrated != 0, ")");
       });
   m.def(
-      "get_device_properties",
-      [](DeviceArgument device) -> const P& { return c10::musa::device_properties(device); },
+      "get_device_properties", [](DeviceArgument device) -> const P& { return c10::musa::device_properties(device); },
       py::return_value_policy::reference);
 }
 
 void bind_stream(py::module_& m) {
-  m.def("current_stream", [](DeviceArgument device) {
-    return pack(c10::musa::getCurrentMUSAStream(device));
-  });
-  m.def("default_stream", [](DeviceArgument device) {
-    return pack(c10::musa::getDefaultMUSAStream(device));
-  });
+  m.def("current_stream", [](DeviceArgument device) { return pack(c10::musa::getCurrentMUSAStream(device)); });
+  m.def("default_stream", [](DeviceArgument device) { return pack(c10::musa::getDefaultMUSAStream(device)); });
   m.def("external_stream", [](uintptr_t pointer, DeviceArgument device) {
-    return pack(c10::musa::getStreamFromExternal(
-        reinterpret_cast<musaStream_t>(pointer), device));
+    return pack(c10::musa::getStreamFromExternal(reinterpret_cast<musaStream_t>(pointer), device));
   });
   m.def("set_stream", [](int64_t id, DeviceArgument device) {
-    const auto stream =
-        MUSAStream::unpack3(id, device, c10::DeviceType::PrivateUse1);
+    const auto stream = MUSAStream::unpack3(id, device, c10::DeviceType::PrivateUse1);
     // In this order: setting the stream cannot fail, so a context manager that leaves a failed region still restores it.
     c10::musa::setCurrentMUSAStream(stream);
     // Not set_device(), which records a choice of the program: a context manager restores the device with this call.
@@ -159,8 +158,7 @@ void bind_stream(py::module_& m) {
   });
   m.def("stream_priority_range", [] { return MUSAStream::priority_range(); });
   m.def("stream_native_handle", [](int64_t id, DeviceArgument device) {
-    return reinterpret_cast<uintptr_t>(
-        MUSAStream::unpack3(id, device, c10::DeviceType::PrivateUse1).stream());
+    return reinterpret_cast<uintptr_t>(MUSAStream::unpack3(id, device, c10::DeviceType::PrivateUse1).stream());
   });
 }
 
@@ -253,6 +251,7 @@ PYBIND11_MODULE(_C, m) {
       torch::translate_exception_to_python(pointer);
     }
   });
+  bind_capabilities(m);
   bind_state(m);
   bind_device(m);
   bind_stream(m);

@@ -3,7 +3,7 @@
 #include <python/bindings.h>
 
 #include <c10/musa/MUSAEvent.h>
-#include <c10/musa/MUSAIpc.h>
+#include <c10/musa/ipc/MUSAIpc.h>
 
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
@@ -28,7 +28,8 @@ template <class Handle>
 Handle as_handle(const py::bytes& bytes) {
   const auto view = static_cast<std::string_view>(bytes);
   TORCH_CHECK_VALUE(
-      view.size() == sizeof(Handle), "An IPC handle of the MUSA SDK has ", sizeof(Handle), " bytes, got ", view.size(), ".");
+      view.size() == sizeof(Handle), "An IPC handle of the MUSA SDK has ", sizeof(Handle), " bytes, got ", view.size(),
+      ".");
   Handle handle;
   std::memcpy(&handle, view.data(), sizeof handle);
   return handle;
@@ -45,12 +46,8 @@ py::tuple pack(const ipc::Message& message) {
 }
 
 ipc::Message unpack(
-    const std::tuple<int32_t, int32_t, uint64_t, uint64_t, uint32_t>& counter,
-    const std::array<int, 4>& device,
-    const py::bytes& segment,
-    size_t offset,
-    size_t nbytes,
-    const std::optional<py::bytes>& event) {
+    const std::tuple<int32_t, int32_t, uint64_t, uint64_t, uint32_t>& counter, const std::array<int, 4>& device,
+    const py::bytes& segment, size_t offset, size_t nbytes, const std::optional<py::bytes>& event) {
   ipc::Message message;
   message.counter = std::apply([](auto... part) { return ipc::CounterAddress{part...}; }, counter);
   message.device = device[0];
@@ -69,7 +66,8 @@ MUSAStream stream_of(int64_t id, DeviceArgument device) {
 }
 
 void bind_events(py::module_& m) {
-  py::class_<MUSAEvent>(m, "_InterprocessEvent", "An event that other processes can open; the Python class adds the rest.")
+  py::class_<MUSAEvent>(
+      m, "_InterprocessEvent", "An event that other processes can open; the Python class adds the rest.")
       .def(py::init([](bool blocking) {
         return MUSAEvent(
             musaEventInterprocess | musaEventDisableTiming | (blocking ? musaEventBlockingSync : musaEventDefault));

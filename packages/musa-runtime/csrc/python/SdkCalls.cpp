@@ -60,8 +60,8 @@ void bind_musart(py::module_& m) {
       "musaHostUnregister", [](uintptr_t address) { return returned(musaHostUnregister(as_pointer<void*>(address))); },
       no_gil);
   musart.def(
-      "musaStreamCreate",
-      [](uintptr_t where) { return returned(musaStreamCreate(as_pointer<musaStream_t*>(where))); }, no_gil);
+      "musaStreamCreate", [](uintptr_t where) { return returned(musaStreamCreate(as_pointer<musaStream_t*>(where))); },
+      no_gil);
   musart.def(
       "musaStreamDestroy",
       [](uintptr_t stream) { return returned(musaStreamDestroy(as_pointer<musaStream_t>(stream))); }, no_gil);

@@ -14,9 +14,7 @@ namespace musa_runtime::python {
 struct DeviceArgument {
   c10::DeviceIndex index = -1;
 
-  operator c10::DeviceIndex() const {
-    return index;
-  }
+  operator c10::DeviceIndex() const { return index; }
 };
 
 void bind_graph(pybind11::module_& m);

@@ -123,11 +123,10 @@ void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
     // Keeps the pinned block from being reused during the copy. Pageable memory does not need this: the SDK has read or
     // written it when the call returns.
     const MUSAStream stream = c10::musa::getCurrentMUSAStream(device.index());
-    const bool recorded = at::getHostAllocator(at::kPrivateUse1)
-                              ->record_event(
-                                  const_cast<void*>(host.const_data_ptr()),
-                                  host.storage().data_ptr().get_context(),
-                                  stream.unwrap());
+    const bool recorded =
+        at::getHostAllocator(at::kPrivateUse1)
+            ->record_event(
+                const_cast<void*>(host.const_data_ptr()), host.storage().data_ptr().get_context(), stream.unwrap());
     // With an NVIDIA GPU, torch pins memory with torch.cuda's allocator. It does not track this stream, so the host waits
     // for the copy, also beside a capture of another stream. A captured copy runs later.
     if (!recorded && at::globalContext().hasCUDA() && !c10::musa::capturing()) {

@@ -9,9 +9,7 @@
 
 namespace at::musa {
 
-inline bool is_musa(const Tensor& tensor) {
-  return tensor.device().type() == c10::DeviceType::PrivateUse1;
-}
+inline bool is_musa(const Tensor& tensor) { return tensor.device().type() == c10::DeviceType::PrivateUse1; }
 
 enum class Then : uint8_t { Return, Wait };
 

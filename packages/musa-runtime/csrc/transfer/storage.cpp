@@ -13,7 +13,8 @@ void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
   const Device device = storage->device();
   c10::musa::MUSAGuard guard(device);
   const size_t before = storage->nbytes();
-  c10::DataPtr fresh = nbytes == 0 ? c10::DataPtr(nullptr, device) : c10::musa::MUSACachingAllocator::get()->allocate(nbytes);
+  c10::DataPtr fresh =
+      nbytes == 0 ? c10::DataPtr(nullptr, device) : c10::musa::MUSACachingAllocator::get()->allocate(nbytes);
   const size_t kept = std::min(before, nbytes);
   if (kept != 0) {
     C10_MUSA_CHECK(musaMemcpyAsync(

@@ -33,8 +33,8 @@ Tensor to_cpu(const Tensor& source);
 // Returns a copy of a CPU tensor on a device, with its strides if it is dense, contiguous otherwise. Waits for the copy.
 Tensor to_musa(const Tensor& source, Device device);
 
-// Copies a CPU tensor of equal dtype, sizes, conj and neg bits to the elements of a tensor on a device. Waits for the copy
-// from host memory. Elements of `tensor` may share memory, as those of `host` then do.
+// Copies a CPU tensor of equal sizes to the elements of a tensor on a device. Waits for the copy from host memory. Elements
+// of `tensor` may share memory if those of `host` do, and dtypes, conj and neg bits are equal.
 void write_elements(const Tensor& tensor, const Tensor& host);
 
 } // namespace at::musa

@@ -20,13 +20,9 @@ namespace ops = at::cpu; // torch's functions, called without the dispatcher
 inline constexpr bool kOnHost = true;
 inline constexpr c10::DeviceType kDeviceType = c10::kCPU;
 inline constexpr c10::DispatchKey kDispatchKey = c10::DispatchKey::CPU;
-inline c10::Device current_device() {
-  return c10::Device(kDeviceType);
-}
+inline c10::Device current_device() { return c10::Device(kDeviceType); }
 
-inline at::TensorOptions options_of(c10::ScalarType type) {
-  return at::TensorOptions(type);
-}
+inline at::TensorOptions options_of(c10::ScalarType type) { return at::TensorOptions(type); }
 inline at::Tensor new_tensor(c10::IntArrayRef sizes, c10::ScalarType type) {
   return at::detail::empty_cpu(sizes, type);
 }

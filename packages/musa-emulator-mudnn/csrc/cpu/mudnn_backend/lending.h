@@ -41,8 +41,8 @@ class LendingAllocator final : public c10::Allocator {
     Loan& loan = *current_loan;
     const bool lend = static_cast<int>(loan.made.size()) == loan.wanted;
     // Raw allocations (oneDNN's) need the address as the context.
-    c10::DataPtr result = lend ? c10::DataPtr(loan.data, loan.data, &c10::detail::deleteNothing, c10::kCPU)
-                               : base_->allocate(bytes);
+    c10::DataPtr result =
+        lend ? c10::DataPtr(loan.data, loan.data, &c10::detail::deleteNothing, c10::kCPU) : base_->allocate(bytes);
     loan.made.push_back(result.get());
     return result;
   }

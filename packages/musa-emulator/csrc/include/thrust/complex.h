@@ -30,10 +30,18 @@ struct complex {
   __host__ __device__ void real(T value) { real_ = value; }
   __host__ __device__ void imag(T value) { imag_ = value; }
 
-  __host__ __device__ complex& operator+=(const complex& other) { return *this = std::complex<T>(*this) + std::complex<T>(other); }
-  __host__ __device__ complex& operator-=(const complex& other) { return *this = std::complex<T>(*this) - std::complex<T>(other); }
-  __host__ __device__ complex& operator*=(const complex& other) { return *this = std::complex<T>(*this) * std::complex<T>(other); }
-  __host__ __device__ complex& operator/=(const complex& other) { return *this = std::complex<T>(*this) / std::complex<T>(other); }
+  __host__ __device__ complex& operator+=(const complex& other) {
+    return *this = std::complex<T>(*this) + std::complex<T>(other);
+  }
+  __host__ __device__ complex& operator-=(const complex& other) {
+    return *this = std::complex<T>(*this) - std::complex<T>(other);
+  }
+  __host__ __device__ complex& operator*=(const complex& other) {
+    return *this = std::complex<T>(*this) * std::complex<T>(other);
+  }
+  __host__ __device__ complex& operator/=(const complex& other) {
+    return *this = std::complex<T>(*this) / std::complex<T>(other);
+  }
   __host__ __device__ complex operator-() const { return {-real_, -imag_}; }
   friend __host__ __device__ complex operator+(complex a, const complex& b) { return a += b; }
   friend __host__ __device__ complex operator-(complex a, const complex& b) { return a -= b; }
@@ -49,23 +57,31 @@ struct complex {
 };
 
 template <class T>
-__host__ __device__ inline T abs(const complex<T>& z) { return std::abs(std::complex<T>(z)); }
+__host__ __device__ inline T abs(const complex<T>& z) {
+  return std::abs(std::complex<T>(z));
+}
 template <class T>
-__host__ __device__ inline T arg(const complex<T>& z) { return std::arg(std::complex<T>(z)); }
+__host__ __device__ inline T arg(const complex<T>& z) {
+  return std::arg(std::complex<T>(z));
+}
 template <class T>
-__host__ __device__ inline T norm(const complex<T>& z) { return std::norm(std::complex<T>(z)); }
+__host__ __device__ inline T norm(const complex<T>& z) {
+  return std::norm(std::complex<T>(z));
+}
 template <class T>
-__host__ __device__ inline complex<T> conj(const complex<T>& z) { return {z.real(), -z.imag()}; }
+__host__ __device__ inline complex<T> conj(const complex<T>& z) {
+  return {z.real(), -z.imag()};
+}
 // Not std::polar, which requires a magnitude that is neither negative nor NaN.
 template <class T>
 __host__ __device__ inline complex<T> polar(const T& magnitude, const T& angle = T()) {
   return {magnitude * std::cos(angle), magnitude * std::sin(angle)};
 }
 
-#define THRUST_COMPLEX_FUNCTION(name)                                   \
-  template <class T>                                                    \
-  __host__ __device__ inline complex<T> name(const complex<T>& z) {     \
-    return std::name(std::complex<T>(z));                               \
+#define THRUST_COMPLEX_FUNCTION(name) \
+  template <class T> \
+  __host__ __device__ inline complex<T> name(const complex<T>& z) { \
+    return std::name(std::complex<T>(z)); \
   }
 THRUST_COMPLEX_FUNCTION(proj)
 THRUST_COMPLEX_FUNCTION(exp)

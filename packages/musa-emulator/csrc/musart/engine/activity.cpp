@@ -60,9 +60,7 @@ const char* interned(const char* name) {
   return all.names.emplace(name).first->c_str();
 }
 
-bool wants(uint32_t kind) {
-  return (traced_kinds.load(std::memory_order_relaxed) & kind) != 0;
-}
+bool wants(uint32_t kind) { return (traced_kinds.load(std::memory_order_relaxed) & kind) != 0; }
 
 Activity operation_record(uint32_t kind, const Stream& stream, uint32_t correlation, int64_t start) {
   Activity activity;
@@ -108,13 +106,9 @@ uint64_t take_dropped() {
   return std::exchange(all.dropped, 0);
 }
 
-void set_backlog_handler(void (*handler)()) {
-  backlog_handler.store(handler);
-}
+void set_backlog_handler(void (*handler)()) { backlog_handler.store(handler); }
 
-void push_external(uint32_t kind, uint64_t id) {
-  external_ids.by_kind[kind].push_back(id);
-}
+void push_external(uint32_t kind, uint64_t id) { external_ids.by_kind[kind].push_back(id); }
 
 bool pop_external(uint32_t kind, uint64_t* id) {
   const auto found = external_ids.by_kind.find(kind);
@@ -128,21 +122,13 @@ bool pop_external(uint32_t kind, uint64_t* id) {
   return true;
 }
 
-void set_call_observer(CallObserver observer) {
-  call_observer.store(observer);
-}
+void set_call_observer(CallObserver observer) { call_observer.store(observer); }
 
-UntracedScope::UntracedScope() : outer_(untraced) {
-  untraced = true;
-}
+UntracedScope::UntracedScope() : outer_(untraced) { untraced = true; }
 
-UntracedScope::~UntracedScope() {
-  untraced = outer_;
-}
+UntracedScope::~UntracedScope() { untraced = outer_; }
 
-bool is_driver_call(const char* name) {
-  return std::strncmp(name, "musa", 4) != 0;
-}
+bool is_driver_call(const char* name) { return std::strncmp(name, "musa", 4) != 0; }
 
 int64_t activity_clock() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())

@@ -65,9 +65,7 @@ struct Activity {
 
 MUSA_ENGINE extern std::atomic<uint32_t> traced_kinds;
 
-inline bool tracing() {
-  return traced_kinds.load(std::memory_order_relaxed) != 0;
-}
+inline bool tracing() { return traced_kinds.load(std::memory_order_relaxed) != 0; }
 
 // ---- interface for libmupti
 // --------------------------------------------------------------------------------------------
@@ -109,9 +107,7 @@ MUSA_ENGINE void note_fill(const Stream& stream, const FillOperation& fill, uint
 void note_operation(const Stream& stream, const Operation& operation, uint32_t correlation, int64_t start);
 
 // The correlation id of this thread's current call; 0 outside a call or if nothing is traced.
-inline uint32_t current_correlation() {
-  return tracing() ? thread_state().correlation : 0;
-}
+inline uint32_t current_correlation() { return tracing() ? thread_state().correlation : 0; }
 
 // Records a wait that lasts as long as the object.
 class SynchronizationScope {

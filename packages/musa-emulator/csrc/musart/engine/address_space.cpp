@@ -12,9 +12,7 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-constexpr size_t round_up(size_t value, size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
+constexpr size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 } // namespace
 
@@ -23,9 +21,7 @@ size_t page_size() {
   return size;
 }
 
-AddressSpace::AddressSpace(uintptr_t base, size_t size, size_t guard) : guard_(guard) {
-  free_.emplace(base, size);
-}
+AddressSpace::AddressSpace(uintptr_t base, size_t size, size_t guard) : guard_(guard) { free_.emplace(base, size); }
 
 uintptr_t AddressSpace::take(size_t span, size_t alignment) {
   for (auto range = free_.begin(); range != free_.end(); ++range) {

@@ -18,7 +18,6 @@ struct Allocation {
   size_t bytes = 0;      // as requested
   size_t span = 0;       // whole pages
   int device = 0;        // the owner; for host memory, the device that was current
-  unsigned flags = 0;    // flags of musaHostAlloc
   int descriptor = -1;   // the shared pages, after an export to or import from another process
   bool imported = false;
   int open = 0;          // strict memory: number of scopes that need access

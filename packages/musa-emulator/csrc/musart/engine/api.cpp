@@ -9,6 +9,7 @@
 #include "engine/device.h"
 #include "engine/fault.h"
 #include "engine/lifecycle.h"
+#include "engine/loss.h"
 
 namespace musa_emulator {
 namespace {
@@ -20,9 +21,7 @@ constinit ApiEntry* first_entry = nullptr;
 
 constinit std::atomic<uint32_t> gate{kGateUninitialized};
 
-ApiEntry::ApiEntry(const char* entry_name) noexcept : name(entry_name), next(first_entry) {
-  first_entry = this;
-}
+ApiEntry::ApiEntry(const char* entry_name) noexcept : name(entry_name), next(first_entry) { first_entry = this; }
 
 ApiEntry* find_api(const char* name) {
   for (ApiEntry* entry = first_entry; entry != nullptr; entry = entry->next) {
@@ -88,25 +87,6 @@ unsigned ThreadState::take_count_part() noexcept {
 }
 
 constinit thread_local ThreadState current_thread_state;
-
-bool loses_device(musaError_t error) {
-  switch (error) {
-    case musaErrorECCUncorrectable:
-    case musaErrorMtlinkUncorrectable:
-    case musaErrorIllegalAddress:
-    case musaErrorLaunchTimeout:
-    case musaErrorAssert:
-    case musaErrorHardwareStackError:
-    case musaErrorIllegalInstruction:
-    case musaErrorMisalignedAddress:
-    case musaErrorInvalidAddressSpace:
-    case musaErrorInvalidPc:
-    case musaErrorLaunchFailure:
-      return true;
-    default:
-      return false;
-  }
-}
 
 musaError_t pass_gate(ApiEntry& entry, unsigned traits, musaError_t* report) {
   // Checked before anything is locked: after a fork, the state of the locks is undefined.

@@ -148,7 +148,5 @@ inline musaError_t api(Body&& body) {
 MUSA_ENGINE uint64_t total_calls();
 // Returns nullptr if the name is not an entry point.
 MUSA_ENGINE ApiEntry* find_api(const char* name);
-// Whether this is a sticky error, after which a device is lost.
-MUSA_ENGINE bool loses_device(musaError_t error);
 
 } // namespace musa_emulator

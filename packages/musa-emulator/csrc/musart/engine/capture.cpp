@@ -232,9 +232,7 @@ musaError_t capture_wait(Stream& stream, Event& event, unsigned flags, bool* cap
   return musaSuccess;
 }
 
-void invalidate_capture(Stream& stream) {
-  stream.capture.load()->invalid = true;
-}
+void invalidate_capture(Stream& stream) { stream.capture.load()->invalid = true; }
 
 OwnedGraph leave_capture(Stream& stream) {
   Capture& capture = *stream.capture.load();

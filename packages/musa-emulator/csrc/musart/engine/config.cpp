@@ -241,15 +241,17 @@ Config read_config() {
   config.memory_limit = share & ~((size_t{2} << 20) - 1);
   if (const char* value = environment("MUSA_EMULATOR_MEMORY_LIMIT")) {
     if (!parse_bytes(value, &config.memory_limit)) {
-      refuse_value(config, "MUSA_EMULATOR_MEMORY_LIMIT", value, "bytes with an optional suffix K, M, G or T, such as 2G");
+      refuse_value(
+          config, "MUSA_EMULATOR_MEMORY_LIMIT", value, "bytes with an optional suffix K, M, G or T, such as 2G");
     }
   }
 
   if (const char* value = environment("MUSA_EMULATOR_MEMORY")) {
-    if (std::string_view(value) == "strict") {
-      config.strict = true;
-    } else if (std::string_view(value) != "shared") {
-      refuse_value(config, "MUSA_EMULATOR_MEMORY", value, "shared or strict");
+    const std::string_view kind(value);
+    config.strict = kind == "strict" || kind == "soc";
+    config.integrated = kind != "strict";
+    if (!config.strict && kind != "shared") {
+      refuse_value(config, "MUSA_EMULATOR_MEMORY", value, "shared, strict or soc");
     }
   }
   config.poison = read_flag(config, "MUSA_EMULATOR_POISON", config.strict);

@@ -22,6 +22,7 @@ struct Config {
   int arch = 31;                // mp_<arch>
   size_t memory_limit = 0;      // bytes per device
   bool strict = false;          // device memory is inaccessible to host code
+  bool integrated = true;       // the devices share the host's physical memory
   bool poison = false;          // new device memory is filled with 0xCD
   bool virtual_memory = true;   // whether the devices support virtual memory management
   bool launch_blocking = false; // every kernel launch waits for its stream

@@ -62,8 +62,7 @@ musaDeviceProp make_properties(const Config& config, int physical) {
   p.texturePitchAlignment = 32;
   p.deviceOverlap = 1;
   p.multiProcessorCount = arch.processors;
-  // Whether the host may access device memory: true unless memory is strict.
-  p.integrated = config.strict ? 0 : 1;
+  p.integrated = config.integrated ? 1 : 0;
   p.canMapHostMemory = 1;
   p.computeMode = musaComputeModeDefault;
   p.maxTexture1D = 32768;
@@ -103,9 +102,6 @@ void create_devices(Engine& state) {
     device->ordinal = static_cast<int>(i);
     device->physical = state.config.visible[i];
     device->properties = make_properties(state.config, device->physical);
-    device->limits = {
-        {musaLimitStackSize, 1024}, {musaLimitPrintfFifoSize, 1 << 20}, {musaLimitMallocHeapSize, 8 << 20},
-        {musaLimitDevRuntimeSyncDepth, 2}, {musaLimitDevRuntimePendingLaunchCount, 2048}, {musaLimitPersistingL2CacheSize, 0}};
     state.devices.push_back(std::move(device));
     Device& added = *state.devices.back();
     Stream* legacy = nullptr;
@@ -117,9 +113,7 @@ void create_devices(Engine& state) {
   state.live_streams.store(0);
 }
 
-int device_count() {
-  return static_cast<int>(engine().devices.size());
-}
+int device_count() { return static_cast<int>(engine().devices.size()); }
 
 Device* find_device(int ordinal) {
   auto& devices = engine().devices;

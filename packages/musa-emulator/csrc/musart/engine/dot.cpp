@@ -33,8 +33,8 @@ std::string label(const MUgraphNode_st& node, unsigned flags) {
       std::snprintf(text, sizeof text, "memset");
     }
   } else {
-    static const char* const names[] = {"kernel", "memcpy",       "memset",      "host",        "graph", "empty",
-                                        "event wait", "event record"};
+    static const char* const names[] = {"kernel", "memcpy", "memset",     "host",
+                                        "graph",  "empty",  "event wait", "event record"};
     std::snprintf(text, sizeof text, "%s", names[node_type(node.operation)]);
   }
   return text;
@@ -42,7 +42,8 @@ std::string label(const MUgraphNode_st& node, unsigned flags) {
 
 void print_nodes(std::FILE* file, const MUgraph_st& graph, const std::string& prefix, unsigned flags) {
   std::fprintf(
-      file, "%s \"%s\" {\n", prefix == "g" ? "digraph" : "subgraph", prefix == "g" ? "graph" : ("cluster_" + prefix).c_str());
+      file, "%s \"%s\" {\n", prefix == "g" ? "digraph" : "subgraph",
+      prefix == "g" ? "graph" : ("cluster_" + prefix).c_str());
   const auto id = [&](const MUgraphNode_st* wanted) {
     size_t i = 0;
     while (graph.nodes[i].get() != wanted) {

@@ -53,8 +53,7 @@ void clear_faults() {
 
 bool fault_pending() {
   std::lock_guard lock(rules().mutex);
-  return std::any_of(
-      rules().list.begin(), rules().list.end(), [](const Rule& rule) { return rule.entry == nullptr; });
+  return std::any_of(rules().list.begin(), rules().list.end(), [](const Rule& rule) { return rule.entry == nullptr; });
 }
 
 musaError_t next_fault(const ApiEntry& entry) {

@@ -3,7 +3,6 @@
 #include "engine/graph.h"
 
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -30,27 +29,37 @@ Handles& handles() {
 }
 
 // Invalidates the handles of a graph's nodes, including child graphs.
-void forget_nodes(const MUgraph_st& graph);
-
-void forget_node(MUgraphNode_st& node) {
-  handles().nodes.erase(&node);
-  if (node.child) {
-    handles().graphs.erase(node.child.get());
-    forget_nodes(*node.child);
+void forget_nodes(const MUgraph_st& graph) {
+  for (const auto& node : graph.nodes) {
+    handles().nodes.erase(node.get());
+    if (node->child) {
+      forget_nodes(*node->child);
+    }
   }
 }
 
-void forget_nodes(const MUgraph_st& graph) {
+// Appends the graph's nodes to the plan. The index of a node with a child graph follows those of the child's nodes.
+void extend_plan(const MUgraph_st& graph, Plan* plan) {
+  std::unordered_map<musaGraphNode_t, size_t> place;
   for (const auto& node : graph.nodes) {
-    forget_node(*node);
+    if (node->child) {
+      extend_plan(*node->child, plan);
+    }
+    ExecutableNode entry;
+    entry.origin = node.get();
+    entry.type = node_type(node->operation);
+    entry.operation = node->child ? Operation(EmptyOperation{}) : node->operation;
+    for (musaGraphNode_t dependency : node->dependencies) {
+      entry.dependencies.push_back(place[dependency]);
+    }
+    place[node.get()] = plan->size();
+    plan->push_back(std::move(entry));
   }
 }
 
 } // namespace
 
-musaGraph_t create_graph() {
-  return publish_graph(std::make_unique<MUgraph_st>());
-}
+musaGraph_t create_graph() { return publish_graph(std::make_unique<MUgraph_st>()); }
 
 musaGraph_t publish_graph(OwnedGraph graph) {
   handles().graphs.insert(graph.get());
@@ -65,33 +74,13 @@ OwnedGraph withdraw_graph(musaGraph_t graph) {
   return OwnedGraph(graph);
 }
 
-std::unique_ptr<MUgraphNode_st> withdraw_node(musaGraphNode_t node) {
-  MUgraph_st& graph = *node->graph;
-  for (const auto& other : graph.nodes) {
-    std::erase(other->dependencies, node);
-  }
-  const auto place = std::find_if(
-      graph.nodes.begin(), graph.nodes.end(), [node](const auto& owned) { return owned.get() == node; });
-  std::unique_ptr<MUgraphNode_st> owned = std::move(*place);
-  graph.nodes.erase(place);
-  forget_node(*owned);
-  return owned;
-}
+bool is_graph(musaGraph_t graph) { return handles().graphs.contains(graph); }
 
-bool is_graph(musaGraph_t graph) {
-  return handles().graphs.contains(graph);
-}
+bool is_node(musaGraphNode_t node) { return handles().nodes.contains(node); }
 
-bool is_node(musaGraphNode_t node) {
-  return handles().nodes.contains(node);
-}
+bool is_executable(musaGraphExec_t exec) { return handles().executables.contains(exec); }
 
-bool is_executable(musaGraphExec_t exec) {
-  return handles().executables.contains(exec);
-}
-
-musaGraphNode_t add_node(
-    MUgraph_st& graph, Operation operation, const std::vector<musaGraphNode_t>& dependencies) {
+musaGraphNode_t add_node(MUgraph_st& graph, Operation operation, const std::vector<musaGraphNode_t>& dependencies) {
   auto node = std::make_unique<MUgraphNode_st>();
   node->graph = &graph;
   node->operation = std::move(operation);
@@ -104,7 +93,6 @@ musaGraphNode_t add_node(
 musaGraphNode_t add_child(
     MUgraph_st& graph, const MUgraph_st& child, const std::vector<musaGraphNode_t>& dependencies) {
   OwnedGraph copy = clone_graph(child);
-  handles().graphs.insert(copy.get()); // the caller can query its handle, but the node owns it
   musaGraphNode_t node = add_node(graph, ChildGraphOperation{copy.get()}, dependencies);
   node->child = std::move(copy);
   return node;
@@ -114,9 +102,7 @@ OwnedGraph clone_graph(const MUgraph_st& graph) {
   auto copy = std::make_unique<MUgraph_st>();
   std::unordered_map<musaGraphNode_t, musaGraphNode_t> copies;
   for (const auto& node : graph.nodes) {
-    musaGraphNode_t added =
-        node->child ? add_child(*copy, *node->child, {}) : add_node(*copy, node->operation, {});
-    added->origin = node.get();
+    musaGraphNode_t added = node->child ? add_child(*copy, *node->child, {}) : add_node(*copy, node->operation, {});
     copies[node.get()] = added;
   }
   for (const auto& node : graph.nodes) {
@@ -152,70 +138,14 @@ musaGraphNodeType node_type(const Operation& operation) {
   return musaGraphNodeTypeEmpty;
 }
 
-musaError_t make_plan(const MUgraph_st& graph, Plan* plan, musaGraphNode_t* culprit) {
-  // Among the runnable nodes, takes the one added first, which keeps the order of a captured stream.
-  std::unordered_map<musaGraphNode_t, size_t> added;
-  std::unordered_map<musaGraphNode_t, size_t> missing;
-  std::unordered_map<musaGraphNode_t, std::vector<musaGraphNode_t>> dependents;
-  std::set<size_t> runnable;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    musaGraphNode_t node = graph.nodes[i].get();
-    added[node] = i;
-    missing[node] = node->dependencies.size();
-    for (musaGraphNode_t dependency : node->dependencies) {
-      dependents[dependency].push_back(node);
-    }
-    if (node->dependencies.empty()) {
-      runnable.insert(i);
-    }
-  }
-  std::unordered_map<musaGraphNode_t, size_t> place; // index of a node, or of the last node of its child graph
-  while (!runnable.empty()) {
-    musaGraphNode_t node = graph.nodes[*runnable.begin()].get();
-    runnable.erase(runnable.begin());
-    if (node->child) {
-      if (const musaError_t status = make_plan(*node->child, plan, culprit); status != musaSuccess) {
-        return status;
-      }
-    }
-    ExecutableNode entry;
-    entry.origin = node;
-    entry.type = node_type(node->operation);
-    entry.operation = node->child ? Operation(EmptyOperation{}) : node->operation;
-    for (musaGraphNode_t dependency : node->dependencies) {
-      entry.dependencies.push_back(place[dependency]);
-    }
-    place[node] = plan->size();
-    plan->push_back(std::move(entry));
-    for (musaGraphNode_t dependent : dependents[node]) {
-      if (--missing[dependent] == 0) {
-        runnable.insert(added[dependent]);
-      }
-    }
-  }
-  for (const auto& node : graph.nodes) {
-    if (!place.contains(node.get())) {
-      *culprit = node.get();
-      return musaErrorInvalidValue;
-    }
-  }
-  return musaSuccess;
-}
-
-musaError_t instantiate(
-    musaGraph_t graph, unsigned long long flags, musaGraphExec_t* exec, musaGraphNode_t* culprit) {
-  auto plan = std::make_shared<Plan>();
-  if (const musaError_t status = make_plan(*graph, plan.get(), culprit); status != musaSuccess) {
-    return status;
-  }
+musaGraphExec_t instantiate(const MUgraph_st& graph) {
   auto created = std::make_unique<MUgraphExec_st>();
-  created->plan = std::move(plan);
-  created->flags = flags;
-  created->source = clone_graph(*graph);
+  created->plan = std::make_shared<Plan>();
+  extend_plan(graph, created->plan.get());
+  created->source = clone_graph(graph);
   handles().executables.insert(created.get());
   engine().live_graphs.fetch_add(1);
-  *exec = created.release();
-  return musaSuccess;
+  return created.release();
 }
 
 OwnedExecutable withdraw_executable(musaGraphExec_t exec) {
@@ -241,9 +171,7 @@ musaError_t update_executable(
     return musaErrorGraphExecUpdateFailure;
   };
   Plan plan;
-  if (make_plan(*graph, &plan, &result->errorNode) != musaSuccess) {
-    return fail(musaGraphExecUpdateError, result->errorNode);
-  }
+  extend_plan(*graph, &plan);
   const Plan& current = *exec.plan;
   if (plan.size() != current.size()) {
     return fail(musaGraphExecUpdateErrorTopologyChanged, nullptr);
@@ -255,7 +183,6 @@ musaError_t update_executable(
     if (plan[i].dependencies != current[i].dependencies) {
       return fail(musaGraphExecUpdateErrorTopologyChanged, plan[i].origin);
     }
-    plan[i].enabled = current[i].enabled;
   }
   replaced->plan = std::exchange(exec.plan, std::make_shared<Plan>(std::move(plan)));
   replaced->source = std::exchange(exec.source, clone_graph(*graph));
@@ -270,15 +197,8 @@ void release_all_graphs() {
   while (!handles().executables.empty()) {
     executables.push_back(withdraw_executable(*handles().executables.begin()));
   }
-  std::unordered_set<musaGraph_t> children; // owned by their nodes
-  for (musaGraphNode_t node : handles().nodes) {
-    children.insert(node->child.get());
-  }
-  const std::vector<musaGraph_t> all(handles().graphs.begin(), handles().graphs.end());
-  for (musaGraph_t graph : all) {
-    if (!children.contains(graph)) {
-      graphs.push_back(withdraw_graph(graph));
-    }
+  while (!handles().graphs.empty()) {
+    graphs.push_back(withdraw_graph(*handles().graphs.begin()));
   }
 }
 
@@ -309,9 +229,6 @@ musaError_t launch_graph(musaGraphExec_t exec, Stream& stream) {
   run->correlation = current_correlation();
   std::vector<Fence> after;
   for (const ExecutableNode& node : *exec->plan) {
-    if (!node.enabled) {
-      continue;
-    }
     if (const auto* record = std::get_if<RecordOperation>(&node.operation)) {
       run->records.push_back(begin_record(*record->event, stream));
     } else if (const auto* wait = std::get_if<WaitOperation>(&node.operation)) {
@@ -328,9 +245,6 @@ musaError_t execute_graph(const GraphRun& run, bool lost) {
   auto record = run.records.begin();
   musaError_t status = musaSuccess;
   for (const ExecutableNode& node : *run.plan) {
-    if (!node.enabled) {
-      continue;
-    }
     if (std::holds_alternative<RecordOperation>(node.operation)) {
       Lock lock(engine().mutex);
       finish_record(*record++); // also after a failure, because others may wait for it

@@ -13,14 +13,13 @@ struct MUgraphNode_st {
   musaGraph_t graph = nullptr;
   musa_emulator::Operation operation;
   std::vector<musaGraphNode_t> dependencies;
-  // The node that this one was cloned from, in the original graph.
-  musaGraphNode_t origin = nullptr;
   // Set for a child graph node.
   std::unique_ptr<MUgraph_st> child;
 };
 
 struct MUgraph_st {
-  std::vector<std::unique_ptr<MUgraphNode_st>> nodes; // in the order they were added
+  // In the order they were added, which is one of their dependencies: a new node depends on earlier ones.
+  std::vector<std::unique_ptr<MUgraphNode_st>> nodes;
 };
 
 namespace musa_emulator {
@@ -30,10 +29,9 @@ struct ExecutableNode {
   musaGraphNodeType type = musaGraphNodeTypeEmpty;
   Operation operation;
   std::vector<size_t> dependencies; // indices of earlier nodes
-  bool enabled = true;
 };
 
-// Nodes in a valid execution order, with child graphs expanded.
+// Nodes in the order of execution, with child graphs expanded.
 using Plan = std::vector<ExecutableNode>;
 
 struct GraphRun {
@@ -48,7 +46,6 @@ struct GraphRun {
 
 struct MUgraphExec_st {
   std::shared_ptr<musa_emulator::Plan> plan; // copied before it is changed, if a launch uses it
-  unsigned long long flags = 0;
   std::unique_ptr<MUgraph_st> source; // becomes a child graph if the executable is launched during a capture
 };
 
@@ -62,21 +59,17 @@ MUSA_ENGINE musaGraph_t create_graph();
 // Convert a graph to a handle of the caller, and back.
 MUSA_ENGINE musaGraph_t publish_graph(OwnedGraph graph);
 MUSA_ENGINE OwnedGraph withdraw_graph(musaGraph_t graph);
-MUSA_ENGINE std::unique_ptr<MUgraphNode_st> withdraw_node(musaGraphNode_t node);
 MUSA_ENGINE bool is_graph(musaGraph_t graph);
 MUSA_ENGINE bool is_node(musaGraphNode_t node);
 MUSA_ENGINE bool is_executable(musaGraphExec_t exec);
-MUSA_ENGINE musaGraphNode_t add_node(
-    MUgraph_st& graph, Operation operation, const std::vector<musaGraphNode_t>& dependencies);
-MUSA_ENGINE musaGraphNode_t add_child(
-    MUgraph_st& graph, const MUgraph_st& child, const std::vector<musaGraphNode_t>& dependencies);
+MUSA_ENGINE musaGraphNode_t
+add_node(MUgraph_st& graph, Operation operation, const std::vector<musaGraphNode_t>& dependencies);
+MUSA_ENGINE musaGraphNode_t
+add_child(MUgraph_st& graph, const MUgraph_st& child, const std::vector<musaGraphNode_t>& dependencies);
 // Returns a copy. Its nodes are handles, the graph itself not yet.
 MUSA_ENGINE OwnedGraph clone_graph(const MUgraph_st& graph);
 MUSA_ENGINE musaGraphNodeType node_type(const Operation& operation);
-// Returns musaErrorInvalidValue, and a node in the cycle, if the graph has a cycle.
-MUSA_ENGINE musaError_t make_plan(const MUgraph_st& graph, Plan* plan, musaGraphNode_t* culprit);
-MUSA_ENGINE musaError_t instantiate(
-    musaGraph_t graph, unsigned long long flags, musaGraphExec_t* exec, musaGraphNode_t* culprit);
+MUSA_ENGINE musaGraphExec_t instantiate(const MUgraph_st& graph);
 MUSA_ENGINE OwnedExecutable withdraw_executable(musaGraphExec_t exec);
 // Returns the plan for changes, after copying it if a launch uses it.
 MUSA_ENGINE Plan& writable_plan(MUgraphExec_st& exec);

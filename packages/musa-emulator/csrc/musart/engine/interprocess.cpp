@@ -52,7 +52,8 @@ bool is_memfd(int descriptor, const char* name) {
   char path[64], expected[64], found[sizeof expected];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
   const int length = std::snprintf(expected, sizeof expected, "/memfd:%s (deleted)", name);
-  return readlink(path, found, sizeof found) == length && std::memcmp(found, expected, static_cast<size_t>(length)) == 0;
+  return readlink(path, found, sizeof found) == length &&
+      std::memcmp(found, expected, static_cast<size_t>(length)) == 0;
 }
 
 template <class Handle>
@@ -93,8 +94,9 @@ musaError_t open_handle(uint32_t magic, const Handle& handle, HandleContent* con
   }
   struct stat status;
   const char* const name = magic == kMemoryMagic ? kMemoryName : kEventName;
-  const bool valid = fstat(found, &status) == 0 && status.st_ino == content->inode && status.st_dev == content->file_system &&
-      is_memfd(found, name) && static_cast<uint64_t>(status.st_size) >= content->bytes && content->bytes != 0;
+  const bool valid = fstat(found, &status) == 0 && status.st_ino == content->inode &&
+      status.st_dev == content->file_system && is_memfd(found, name) &&
+      static_cast<uint64_t>(status.st_size) >= content->bytes && content->bytes != 0;
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", found);
   *descriptor = valid ? open(path, O_RDWR | O_CLOEXEC) : -1;
   close(found);
@@ -143,15 +145,12 @@ uint64_t begin_interprocess_record(InterprocessEvent& shared) {
 
 void finish_interprocess_record(InterprocessEvent& shared, uint64_t target) {
   uint64_t completed = shared.page->completed.load();
-  while (completed < target && !shared.page->completed.compare_exchange_weak(completed, target)) {
-  }
+  while (completed < target && !shared.page->completed.compare_exchange_weak(completed, target)) {}
   shared.page->ring.fetch_add(1);
   syscall(SYS_futex, &shared.page->ring, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-uint64_t interprocess_recorded(const InterprocessEvent& shared) {
-  return shared.page->recorded.load();
-}
+uint64_t interprocess_recorded(const InterprocessEvent& shared) { return shared.page->recorded.load(); }
 
 bool interprocess_reached(const InterprocessEvent& shared, uint64_t target) {
   if (shared.page->completed.load(std::memory_order_acquire) >= target) {
@@ -196,9 +195,7 @@ musaError_t import_memory(int device, const musaIpcMemHandle_t& handle, void** p
   return status;
 }
 
-musaError_t close_memory(void* pointer) {
-  return unmap_shared(pointer);
-}
+musaError_t close_memory(void* pointer) { return unmap_shared(pointer); }
 
 musaError_t export_event(Event& event, musaIpcEventHandle_t* handle) {
   Lock lock(engine().mutex);

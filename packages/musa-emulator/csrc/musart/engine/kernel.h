@@ -70,7 +70,8 @@ MUSA_ENGINE musaError_t make_launch(
 // Number of blocks of this size that a multiprocessor can hold at the same time.
 MUSA_ENGINE int active_blocks(const Device& device, const Kernel& kernel, int block_size, size_t dynamic_bytes);
 // Whether all blocks of a cooperative launch fit on the device at the same time.
-MUSA_ENGINE bool fits_cooperatively(const Device& device, const Kernel& kernel, dim3 grid, dim3 block, size_t dynamic_bytes);
+MUSA_ENGINE bool fits_cooperatively(
+    const Device& device, const Kernel& kernel, dim3 grid, dim3 block, size_t dynamic_bytes);
 // Sets the kernel's maximum dynamic shared memory, up to the device's opt-in limit.
 MUSA_ENGINE musaError_t allow_dynamic_shared(const Device& device, Kernel& kernel, int bytes);
 MUSA_ENGINE std::shared_ptr<Launch> make_task(

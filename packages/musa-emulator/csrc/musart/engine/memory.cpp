@@ -190,14 +190,14 @@ musaError_t free_device(void* pointer) {
   return space.release(address) ? musaSuccess : musaErrorInvalidValue;
 }
 
-musaError_t allocate_host(size_t bytes, unsigned flags, void** pointer) {
+musaError_t allocate_host(size_t bytes, void** pointer) {
   *pointer = nullptr;
   if (bytes == 0) {
     return musaSuccess;
   }
   Memory& m = memory();
   MemoryLock lock(m.mutex);
-  const uintptr_t base = m.pinned().allocate(bytes, {.device = thread_state().device, .flags = flags});
+  const uintptr_t base = m.pinned().allocate(bytes, {.device = thread_state().device});
   *pointer = reinterpret_cast<void*>(base);
   return base != 0 ? musaSuccess : musaErrorMemoryAllocation;
 }
@@ -221,7 +221,7 @@ musaError_t allocate_managed(size_t bytes, void** pointer) {
   return base != 0 ? musaSuccess : musaErrorMemoryAllocation;
 }
 
-musaError_t register_host(void* pointer, size_t bytes, unsigned flags) {
+musaError_t register_host(void* pointer, size_t bytes) {
   Memory& m = memory();
   MemoryLock lock(m.mutex);
   const auto begin = reinterpret_cast<uintptr_t>(pointer);
@@ -238,7 +238,7 @@ musaError_t register_host(void* pointer, size_t bytes, unsigned flags) {
       return musaErrorHostMemoryAlreadyRegistered;
     }
   }
-  m.registrations[begin] = {bytes, flags, thread_state().device};
+  m.registrations[begin] = {bytes, thread_state().device};
   m.registered.store(m.registrations.size());
   return musaSuccess;
 }
@@ -259,7 +259,7 @@ void register_symbol(const void* variable, size_t bytes) {
   Memory& m = memory();
   MemoryLock lock(m.mutex);
   m.registrations.insert_or_assign(
-      reinterpret_cast<uintptr_t>(variable), Registration{bytes, 0, thread_state().device, musaMemoryTypeManaged});
+      reinterpret_cast<uintptr_t>(variable), Registration{bytes, thread_state().device, musaMemoryTypeManaged});
   m.registered.store(m.registrations.size());
 }
 
@@ -268,24 +268,6 @@ size_t symbol_size(const void* variable) {
   MemoryLock lock(m.mutex);
   const auto found = m.registrations.find(reinterpret_cast<uintptr_t>(variable));
   return found != m.registrations.end() && found->second.type == musaMemoryTypeManaged ? found->second.bytes : 0;
-}
-
-musaError_t host_flags(const void* pointer, unsigned* flags) {
-  Memory& m = memory();
-  MemoryLock lock(m.mutex);
-  const auto address = reinterpret_cast<uintptr_t>(pointer);
-  if (m.reserved(address) && m.slot_of(address) == m.devices) {
-    if (const auto found = m.pinned().find(address); found != m.pinned().allocations().end()) {
-      *flags = found->second.flags | musaHostAllocMapped;
-      return musaSuccess;
-    }
-  }
-  Registration registration;
-  if (find_registration(m, address, &registration) != 0) {
-    *flags = registration.flags | musaHostRegisterMapped;
-    return musaSuccess;
-  }
-  return musaErrorInvalidValue;
 }
 
 void memory_usage(int device, size_t* used, size_t* total) {
@@ -378,8 +360,7 @@ size_t live_host_bytes() {
   return m.spaces.empty() ? 0 : m.pinned().used() + m.managed().used();
 }
 
-musaError_t check_transfer(
-    const void* dst, size_t dst_bytes, const void* src, size_t src_bytes, musaMemcpyKind kind) {
+musaError_t check_transfer(const void* dst, size_t dst_bytes, const void* src, size_t src_bytes, musaMemcpyKind kind) {
   Memory& m = memory();
   const PointerInfo to = classify(dst);
   const PointerInfo from = classify(src);

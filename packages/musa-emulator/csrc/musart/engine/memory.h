@@ -24,15 +24,14 @@ void release_device_memory(int device);
 
 MUSA_ENGINE musaError_t allocate_device(int device, size_t bytes, void** pointer);
 MUSA_ENGINE musaError_t free_device(void* pointer);
-MUSA_ENGINE musaError_t allocate_host(size_t bytes, unsigned flags, void** pointer);
+MUSA_ENGINE musaError_t allocate_host(size_t bytes, void** pointer);
 MUSA_ENGINE musaError_t free_host(void* pointer);
 MUSA_ENGINE musaError_t allocate_managed(size_t bytes, void** pointer);
-MUSA_ENGINE musaError_t register_host(void* pointer, size_t bytes, unsigned flags);
+MUSA_ENGINE musaError_t register_host(void* pointer, size_t bytes);
 MUSA_ENGINE musaError_t unregister_host(void* pointer);
 // Registers a device variable, which is in the program's own memory, as accessible from host and device.
 MUSA_ENGINE void register_symbol(const void* variable, size_t bytes);
 MUSA_ENGINE size_t symbol_size(const void* variable); // 0 if not registered
-MUSA_ENGINE musaError_t host_flags(const void* pointer, unsigned* flags);
 MUSA_ENGINE void memory_usage(int device, size_t* used, size_t* total);
 
 // Returns the memory that contains the address. Needs no lock if the thread's cache contains it.
@@ -46,8 +45,8 @@ MUSA_ENGINE size_t live_host_allocations();
 MUSA_ENGINE size_t live_host_bytes();
 
 // Checks a transfer of this kind: the direction, and the number of bytes on each side.
-MUSA_ENGINE musaError_t check_transfer(
-    const void* dst, size_t dst_bytes, const void* src, size_t src_bytes, musaMemcpyKind kind);
+MUSA_ENGINE musaError_t
+check_transfer(const void* dst, size_t dst_bytes, const void* src, size_t src_bytes, musaMemcpyKind kind);
 // Checks that the device can write `bytes` bytes from `pointer` on.
 MUSA_ENGINE musaError_t check_fill(const void* pointer, size_t bytes);
 

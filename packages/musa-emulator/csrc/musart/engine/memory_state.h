@@ -17,7 +17,6 @@ namespace musa_emulator {
 
 struct Registration {
   size_t bytes;
-  unsigned flags;
   int device;
   musaMemoryType type = musaMemoryTypeHost; // musaMemoryTypeManaged for device variables
 };
@@ -56,8 +55,6 @@ Memory& memory();
 
 using MemoryLock = std::lock_guard<std::mutex>;
 
-inline bool strict() {
-  return engine().config.strict;
-}
+inline bool strict() { return engine().config.strict; }
 
 } // namespace musa_emulator

@@ -46,9 +46,7 @@ class HostFunctionScope {
 
 class KernelScope {
  public:
-  KernelScope() : thread_(thread_state()), outer_(thread_.running) {
-    thread_.running = ThreadState::Running::Kernel;
-  }
+  KernelScope() : thread_(thread_state()), outer_(thread_.running) { thread_.running = ThreadState::Running::Kernel; }
   ~KernelScope() { thread_.running = outer_; }
 
  private:
@@ -65,9 +63,7 @@ musaError_t report_illegal(const char* what, const void* pointer) {
 
 } // namespace
 
-musaError_t CallbackOperation::device_lost() const {
-  return device->lost.load();
-}
+musaError_t CallbackOperation::device_lost() const { return device->lost.load(); }
 
 void copy_box(const CopyOperation& copy) {
   const MemoryAccess access(copy.dst, copy.dst_span(), copy.src, copy.src_span());
@@ -104,9 +100,7 @@ bool may_run(const CopyOperation& copy) {
   return may_touch(copy.dst, copy.dst_span(), /*write=*/true) && may_touch(copy.src, copy.src_span(), /*write=*/false);
 }
 
-bool may_run(const FillOperation& fill) {
-  return may_touch(fill.dst, fill.span(), /*write=*/true);
-}
+bool may_run(const FillOperation& fill) { return may_touch(fill.dst, fill.span(), /*write=*/true); }
 
 bool is_brief(const Operation& operation) {
   switch (operation.index()) {

@@ -106,8 +106,7 @@ struct GraphOperation {
 
 using Operation = std::variant<
     EmptyOperation, HostOperation, CallbackOperation, CopyOperation, FillOperation, RecordOperation, WaitOperation,
-    InterprocessWaitOperation, KernelOperation, ChildGraphOperation,
-    GraphOperation>;
+    InterprocessWaitOperation, KernelOperation, ChildGraphOperation, GraphOperation>;
 
 // Runs any operation except records, which the scheduler handles under its lock. A failure is a sticky error of the
 // device.

@@ -8,8 +8,6 @@ extern "C" __attribute__((weak)) void __tsan_switch_to_fiber(void* fiber, unsign
 
 namespace musa_emulator {
 
-inline bool under_tsan() {
-  return &__tsan_switch_to_fiber != nullptr;
-}
+inline bool under_tsan() { return &__tsan_switch_to_fiber != nullptr; }
 
 } // namespace musa_emulator

@@ -119,9 +119,7 @@ void run(Stream& stream, Operation operation, uint32_t correlation, Lock& lock) 
   finish(stream, status);
 }
 
-bool can_start(const Stream& stream) {
-  return !stream.running && !stream.queue.empty() && ready(stream.queue.front());
-}
+bool can_start(const Stream& stream) { return !stream.running && !stream.queue.empty() && ready(stream.queue.front()); }
 
 void run_first(Stream& stream, Lock& lock) {
   Task task = std::move(stream.queue.front());
@@ -317,61 +315,56 @@ musaError_t submit(Stream& stream, Operation operation, std::vector<Fence> after
 
 namespace {
 
-// The launch is not owned: the operation has finished when this returns.
-void submit_owned(Stream& stream, Launch& launch, Lock& lock) {
-  submit_locked(stream, KernelOperation{std::shared_ptr<Launch>(std::shared_ptr<void>(), &launch)}, {}, lock);
+// Calls `run(lock)` if the calling thread may run the launch now, or submits the launch if `submits`. Returns whether
+// one of them was done.
+template <class Run>
+bool run_or_submit(Stream& stream, Launch& launch, bool submits, Run&& run) {
+  Engine& state = engine();
+  if (state.config.mode != Mode::Inline) {
+    return false;
+  }
+  Lock lock(state.mutex);
+  if (!may_run_now(state, stream)) {
+    return false;
+  }
+  if (submits) [[unlikely]] {
+    // The launch is not owned: the operation has finished when this returns.
+    const std::shared_ptr<Launch> borrowed(std::shared_ptr<void>(), &launch);
+    submit_locked(stream, KernelOperation{borrowed}, {}, lock);
+  } else {
+    run(lock);
+  }
+  return true;
 }
 
 } // namespace
 
 bool launch_now(Stream& stream, Launch& launch) {
-  Engine& state = engine();
-  if (state.config.mode != Mode::Inline) {
-    return false;
-  }
-  Lock lock(state.mutex);
-  if (!may_run_now(state, stream)) {
-    return false;
-  }
-  if (tracing() || launch.waits_for_others()) [[unlikely]] {
-    submit_owned(stream, launch, lock);
-    return true;
-  }
-  stream.submitted.store(stream.submitted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (stream.blocking()) {
-    count_blocking(*stream.device, 1);
-  }
-  stream.running = true;
-  lock.unlock();
-  const musaError_t status = execute(launch);
-  lock.lock();
-  finish(stream, status);
-  if (state.queued.load(std::memory_order_relaxed) != 0) {
-    drain(stream, lock);
-    drain_others(lock);
-  }
-  return true;
+  return run_or_submit(stream, launch, tracing() || launch.waits_for_others(), [&](Lock& lock) {
+    stream.submitted.store(stream.submitted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (stream.blocking()) {
+      count_blocking(*stream.device, 1);
+    }
+    stream.running = true;
+    lock.unlock();
+    const musaError_t status = execute(launch);
+    lock.lock();
+    finish(stream, status);
+    if (engine().queued.load(std::memory_order_relaxed) != 0) {
+      drain(stream, lock);
+      drain_others(lock);
+    }
+  });
 }
 
 bool launch_brief_now(Stream& stream, Launch& launch) {
-  Engine& state = engine();
-  if (state.config.mode != Mode::Inline) {
-    return false;
-  }
-  Lock lock(state.mutex);
-  if (!may_run_now(state, stream)) {
-    return false;
-  }
-  if (tracing()) [[unlikely]] {
-    submit_owned(stream, launch, lock);
-    return true;
-  }
-  const musaError_t status = execute(launch);
-  if (status != musaSuccess) [[unlikely]] {
-    lose_device(*stream.device, status);
-  }
-  count_done(stream);
-  return true;
+  return run_or_submit(stream, launch, tracing(), [&](Lock&) {
+    const musaError_t status = execute(launch);
+    if (status != musaSuccess) [[unlikely]] {
+      lose_device(*stream.device, status);
+    }
+    count_done(stream);
+  });
 }
 
 std::vector<Fence> fences_of(Stream& stream) {
@@ -463,8 +456,7 @@ void stop_workers() {
   // An operation that never ends must not block process exit; it would not on a device.
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
   ++state.waiting;
-  while (any_alive() && state.progress.wait_until(lock, deadline) != std::cv_status::timeout) {
-  }
+  while (any_alive() && state.progress.wait_until(lock, deadline) != std::cv_status::timeout) {}
   --state.waiting;
 }
 

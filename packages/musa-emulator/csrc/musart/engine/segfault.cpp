@@ -185,8 +185,6 @@ musaError_t run_guarded(Launch& launch) {
   return guard(launch.name(), [&launch] { return launch.run(); });
 }
 
-musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& part) {
-  return guard(kernel, part);
-}
+musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& part) { return guard(kernel, part); }
 
 } // namespace musa_emulator

@@ -62,7 +62,6 @@ struct MUstream_st {
   std::atomic<uint64_t> completed{0}; // (atomic) excludes the running operation
   std::deque<musa_emulator::Task> queue; // submitted, not started
   bool running = false;
-  musaStreamAttrValue attributes[2] = {};
 
   // The worker thread: always used in async mode, in other modes while the queue waits for another process.
   std::condition_variable wake;
@@ -77,9 +76,7 @@ struct MUstream_st {
   std::vector<musaGraphNode_t> capture_frontier;
 
   bool blocking() const { return legacy || (flags & musaStreamNonBlocking) == 0; }
-  bool idle() const {
-    return completed.load(std::memory_order_acquire) == submitted.load(std::memory_order_relaxed);
-  }
+  bool idle() const { return completed.load(std::memory_order_acquire) == submitted.load(std::memory_order_relaxed); }
 };
 
 struct MUevent_st {
@@ -118,7 +115,6 @@ struct Device {
   std::vector<Stream*> streams;                // the default stream first; includes destroyed ones with pending work
   Stream* legacy = nullptr;
   std::set<int> peers;                         // devices whose memory may be accessed
-  std::map<int, size_t> limits;
   unsigned flags = 0;
 };
 

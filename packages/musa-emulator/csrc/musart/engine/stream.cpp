@@ -63,7 +63,6 @@ musaError_t create_stream(Device& device, unsigned flags, int priority, Stream**
   created->id = state.next_stream_id++;
   created->legacy = false;
   created->owned_by_user = true;
-  std::fill(std::begin(created->attributes), std::end(created->attributes), musaStreamAttrValue{});
   device.streams.push_back(created);
   created->magic.store(Stream::kAlive, std::memory_order_release);
   state.live_streams.fetch_add(1);

@@ -38,9 +38,7 @@ struct ThreadState {
   static constexpr unsigned kCountParts = 8;
   static constexpr unsigned kNoCountPart = kCountParts;
   unsigned own_count_part = kNoCountPart;
-  unsigned count_part() noexcept {
-    return own_count_part != kNoCountPart ? own_count_part : take_count_part();
-  }
+  unsigned count_part() noexcept { return own_count_part != kNoCountPart ? own_count_part : take_count_part(); }
   MUSA_ENGINE unsigned take_count_part() noexcept;
 };
 
@@ -48,8 +46,6 @@ struct ThreadState {
 // reserves for libraries loaded at run time. That space is limited, so this struct must stay small.
 extern MUSA_ENGINE constinit thread_local ThreadState current_thread_state [[gnu::tls_model("initial-exec")]];
 
-inline ThreadState& thread_state() noexcept {
-  return current_thread_state;
-}
+inline ThreadState& thread_state() noexcept { return current_thread_state; }
 
 } // namespace musa_emulator

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "engine/activity.h"
-#include "engine/array.h"
 #include "engine/memory.h"
 #include "engine/stream.h"
 
@@ -15,9 +14,7 @@ namespace {
 // Up to this size, a queued copy from pageable memory uses a staging buffer; for larger copies the caller waits.
 constexpr size_t kStagingBytes = size_t{64} << 20;
 
-bool pageable(const void* pointer) {
-  return classify(pointer).type == musaMemoryTypeUnregistered;
-}
+bool pageable(const void* pointer) { return classify(pointer).type == musaMemoryTypeUnregistered; }
 
 musaError_t submit_and_wait(Stream& stream, Operation operation) {
   if (const musaError_t status = may_wait(); status != musaSuccess) {
@@ -76,80 +73,35 @@ CopyOperation linear_copy(void* dst, const void* src, size_t bytes, musaMemcpyKi
 
 // The source or destination of a box copy: its first byte, row pitch and slice pitch.
 static musaError_t box_side(
-    musaArray_const_t array, const musaPitchedPtr& memory, const musaPos& at, const musaExtent& elements, size_t element,
-    char** data, size_t* pitch, size_t* slice) {
-  if (array == nullptr) {
-    *pitch = memory.pitch;
-    *slice = checked_product(memory.pitch, memory.ysize);
-    const size_t offset = checked_sum(checked_sum(checked_product(at.z, *slice), checked_product(at.y, *pitch)), at.x);
-    if (offset > kAddressLimit) {
-      return musaErrorInvalidValue;
-    }
-    *data = static_cast<char*>(memory.ptr) + offset;
-    const bool rows = elements.height > 1 || elements.depth > 1;
-    return rows && checked_sum(at.x, checked_product(elements.width, element)) > *pitch ? musaErrorInvalidPitchValue
-                                                                                        : musaSuccess;
-  }
-  const Array* found = find_array(array);
-  if (found == nullptr) {
-    return musaErrorInvalidResourceHandle;
-  }
-  const auto within = [](size_t first, size_t count, size_t size) { return first <= size && count <= size - first; };
-  if (!within(at.x, elements.width, found->extent.width) || !within(at.y, elements.height, found->rows) ||
-      !within(at.z, elements.depth, found->slices)) {
+    const musaPitchedPtr& memory, const musaPos& at, const musaExtent& size, char** data, size_t* pitch,
+    size_t* slice) {
+  *pitch = memory.pitch;
+  *slice = checked_product(memory.pitch, memory.ysize);
+  const size_t offset = checked_sum(checked_sum(checked_product(at.z, *slice), checked_product(at.y, *pitch)), at.x);
+  if (offset > kAddressLimit) {
     return musaErrorInvalidValue;
   }
-  *pitch = found->pitch;
-  *slice = found->slice();
-  *data = found->data + at.z * *slice + at.y * *pitch + at.x * found->element;
-  return musaSuccess;
+  *data = static_cast<char*>(memory.ptr) + offset;
+  const bool rows = size.height > 1 || size.depth > 1;
+  return rows && checked_sum(at.x, size.width) > *pitch ? musaErrorInvalidPitchValue : musaSuccess;
 }
 
 musaError_t box_copy(const musaMemcpy3DParms& parameters, CopyOperation* copy) {
-  if ((parameters.srcArray != nullptr && parameters.srcPtr.ptr != nullptr) ||
-      (parameters.dstArray != nullptr && parameters.dstPtr.ptr != nullptr)) {
-    return musaErrorInvalidValue;
-  }
-  // The extent is in elements of the array, or in bytes if there is no array.
-  size_t element = 1;
-  for (const musaArray_const_t array : {parameters.srcArray, parameters.dstArray}) {
-    if (array == nullptr) {
-      continue;
-    }
-    const Array* found = find_array(array);
-    if (found == nullptr || (element != 1 && found->element != element)) {
-      return found == nullptr ? musaErrorInvalidResourceHandle : musaErrorInvalidValue;
-    }
-    element = found->element;
+  if (parameters.srcArray != nullptr || parameters.dstArray != nullptr) {
+    return musaErrorNotSupported;
   }
   const musaExtent& size = parameters.extent;
   char* from = nullptr;
-  musaError_t status = box_side(
-      parameters.srcArray, parameters.srcPtr, parameters.srcPos, size, element, &from, &copy->src_pitch, &copy->src_slice);
+  musaError_t status = box_side(parameters.srcPtr, parameters.srcPos, size, &from, &copy->src_pitch, &copy->src_slice);
   if (status == musaSuccess) {
-    status = box_side(
-        parameters.dstArray, parameters.dstPtr, parameters.dstPos, size, element, &copy->dst, &copy->dst_pitch,
-        &copy->dst_slice);
+    status = box_side(parameters.dstPtr, parameters.dstPos, size, &copy->dst, &copy->dst_pitch, &copy->dst_slice);
   }
   copy->src = from;
-  copy->width = checked_product(size.width, element);
+  copy->width = size.width;
   copy->height = size.height;
   copy->depth = size.depth;
   copy->kind = parameters.kind;
   return status;
-}
-
-musaMemcpy3DParms describe_copy(const CopyOperation& copy) {
-  musaMemcpy3DParms parameters = {};
-  const auto rows = [&copy](size_t pitch, size_t slice) { return pitch != 0 && slice != 0 ? slice / pitch : copy.height; };
-  parameters.srcPtr = {
-      const_cast<char*>(copy.src), copy.linear() ? copy.width : copy.src_pitch, copy.width,
-      rows(copy.src_pitch, copy.src_slice)};
-  parameters.dstPtr = {
-      copy.dst, copy.linear() ? copy.width : copy.dst_pitch, copy.width, rows(copy.dst_pitch, copy.dst_slice)};
-  parameters.extent = {copy.width, copy.height, copy.depth};
-  parameters.kind = copy.kind;
-  return parameters;
 }
 
 musaError_t check_copy(const CopyOperation& copy) {
@@ -183,8 +135,8 @@ musaError_t submit_copy(Stream& stream, CopyOperation&& copy, Host host) {
   }
   if (host == Host::Waits) {
     // Copies between device buffers do not make the host wait, even in the synchronous functions.
-    const bool on_device = classify(copy.dst).type == musaMemoryTypeDevice &&
-        classify(copy.src).type == musaMemoryTypeDevice;
+    const bool on_device =
+        classify(copy.dst).type == musaMemoryTypeDevice && classify(copy.src).type == musaMemoryTypeDevice;
     return on_device ? submit(stream, std::move(copy)) : submit_and_wait(stream, std::move(copy));
   }
   if (pageable(copy.dst)) {
@@ -222,8 +174,7 @@ musaError_t submit_fill(Stream& stream, const FillOperation& fill, Host host) {
   if (fill.width == 0 || fill.height == 0 || fill.depth == 0) {
     return musaSuccess;
   }
-  if (fill.bytes() <= kBriefBytes && may_run(fill) &&
-      run_now(stream, [&] { fill_now(stream, fill); })) {
+  if (fill.bytes() <= kBriefBytes && may_run(fill) && run_now(stream, [&] { fill_now(stream, fill); })) {
     return musaSuccess;
   }
   // As on hardware, the host waits for a fill of host memory, but not for a fill of device memory.

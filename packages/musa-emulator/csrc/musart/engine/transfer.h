@@ -10,9 +10,8 @@ namespace musa_emulator {
 enum class Host { Waits, Continues };
 
 MUSA_ENGINE CopyOperation linear_copy(void* dst, const void* src, size_t bytes, musaMemcpyKind kind);
-// Returns musaErrorInvalidPitchValue if rows are longer than the pitch.
+// Returns musaErrorInvalidPitchValue if rows are longer than the pitch, musaErrorNotSupported for arrays.
 MUSA_ENGINE musaError_t box_copy(const musaMemcpy3DParms& parameters, CopyOperation* copy);
-MUSA_ENGINE musaMemcpy3DParms describe_copy(const CopyOperation& copy);
 // Checks pointers, bounds and direction.
 MUSA_ENGINE musaError_t check_copy(const CopyOperation& copy);
 MUSA_ENGINE musaError_t submit_copy(Stream& stream, CopyOperation&& copy, Host host);

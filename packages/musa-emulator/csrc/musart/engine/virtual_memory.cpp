@@ -22,13 +22,9 @@ namespace {
 // Visible in /proc; identifies an imported descriptor. Followed by the physical ordinal of the device.
 constexpr char kName[] = "musa-emulator-physical-";
 
-bool is_multiple(size_t value) {
-  return value % kGranularity == 0;
-}
+bool is_multiple(size_t value) { return value % kGranularity == 0; }
 
-void* pages_at(uintptr_t address) {
-  return reinterpret_cast<void*>(address);
-}
+void* pages_at(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 bool make_inaccessible(uintptr_t address, size_t bytes) {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -237,8 +233,8 @@ musaError_t map_physical(uintptr_t address, size_t bytes, size_t offset, uint64_
     return musaErrorInvalidValue; // already mapped
   }
   if (mmap(
-          pages_at(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, found->second.descriptor, found->second.offset) ==
-      MAP_FAILED) {
+          pages_at(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, found->second.descriptor,
+          found->second.offset) == MAP_FAILED) {
     return musaErrorMemoryAllocation;
   }
   madvise(pages_at(address), bytes, MADV_HUGEPAGE); // as for ordinary memory, if the kernel supports it
@@ -327,7 +323,10 @@ musaError_t import_physical(int descriptor, uint64_t* handle) {
   m.virtual_memory.physical.emplace(
       *handle,
       PhysicalMemory{
-          .bytes = static_cast<size_t>(status.st_size), .device = device, .descriptor = own, .shareable = true,
+          .bytes = static_cast<size_t>(status.st_size),
+          .device = device,
+          .descriptor = own,
+          .shareable = true,
           .imported = true});
   return musaSuccess;
 }
@@ -419,8 +418,9 @@ void describe_virtual(Memory& m, uintptr_t address, char* text, size_t capacity)
         : mapping->second.writers == 0             ? "read-only"
                                                    : "and accessible to devices";
     std::snprintf(
-        text, capacity, "device %d, byte %zu of the mapping of %zu bytes at %p, mapped %s", v.device_of(mapping->second),
-        static_cast<size_t>(address - mapping->first), mapping->second.bytes, pages_at(mapping->first), why);
+        text, capacity, "device %d, byte %zu of the mapping of %zu bytes at %p, mapped %s",
+        v.device_of(mapping->second), static_cast<size_t>(address - mapping->first), mapping->second.bytes,
+        pages_at(mapping->first), why);
     return;
   }
   auto reservation = v.reservations.upper_bound(address);

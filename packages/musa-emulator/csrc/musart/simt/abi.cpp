@@ -18,13 +18,9 @@ namespace musa_simt {
 
 using musa_emulator::simt::running_block;
 
-bool musa_simt_next_thread() {
-  return running_block->next_thread();
-}
+bool musa_simt_next_thread() { return running_block->next_thread(); }
 
-uint3* musa_simt_index() {
-  return running_block->index();
-}
+uint3* musa_simt_index() { return running_block->index(); }
 
 int musa_simt_barrier(const Site* site, Count count, int predicate) {
   return running_block->barrier(site, count, predicate);
@@ -51,25 +47,17 @@ void musa_simt_reduce(
   running_block->meet(site, {Exchange::Sync, bytes, 0, merge}, mask, value, value, 0);
 }
 
-void musa_simt_exit() {
-  running_block->exit_thread();
-}
+void musa_simt_exit() { running_block->exit_thread(); }
 
-unsigned musa_simt_lane() {
-  return running_block->lane();
-}
+unsigned musa_simt_lane() { return running_block->lane(); }
 
 void* musa_simt_shared(const Site* site, const void* key, size_t bytes, size_t alignment) {
   return running_block->shared(site, key, bytes, alignment);
 }
 
-void* musa_simt_dynamic_shared() {
-  return running_block->dynamic_shared();
-}
+void* musa_simt_dynamic_shared() { return running_block->dynamic_shared(); }
 
-void musa_simt_grid_barrier(const Site* site) {
-  running_block->grid_barrier(site);
-}
+void musa_simt_grid_barrier(const Site* site) { running_block->grid_barrier(site); }
 
 void musa_simt_fail(const char* message, const char* file, unsigned line, int assertion) {
   const std::string problem =
@@ -99,16 +87,10 @@ void musa_simt_register(const KernelInfo* info) {
   musa_emulator::register_kernel(std::move(kernel));
 }
 
-void musa_simt_unregister(const void* symbol) {
-  musa_emulator::unregister_kernel(symbol);
-}
+void musa_simt_unregister(const void* symbol) { musa_emulator::unregister_kernel(symbol); }
 
-bool musa_simt_in_kernel() {
-  return running_block != nullptr;
-}
+bool musa_simt_in_kernel() { return running_block != nullptr; }
 
-bool musa_simt_is_registered(const void* symbol) {
-  return musa_emulator::find_kernel(symbol) != nullptr;
-}
+bool musa_simt_is_registered(const void* symbol) { return musa_emulator::find_kernel(symbol) != nullptr; }
 
 } // namespace musa_simt

@@ -113,9 +113,7 @@ Block::Block() {
   fibers_.reserve(kMaxThreads + 1); // no reallocation: references to contexts must stay valid
 }
 
-Block::~Block() {
-  std::free(shared_);
-}
+Block::~Block() { std::free(shared_); }
 
 // ---- scheduling of threads
 
@@ -542,9 +540,7 @@ void Block::lay_red_zone(char* place) {
   }
 }
 
-void* Block::dynamic_shared() {
-  return shared_ + kRedZone;
-}
+void* Block::dynamic_shared() { return shared_ + kRedZone; }
 
 void* Block::shared(const Site* site, const void* key, size_t bytes, size_t alignment) {
   for (const SharedVariable& variable : variables_) {
@@ -573,7 +569,8 @@ void* Block::shared(const Site* site, const void* key, size_t bytes, size_t alig
 // Returns the shared variable that was written out of bounds, or an empty string.
 std::string Block::overrun() const {
   const auto touched = [](const char* place) {
-    return std::any_of(place, place + kRedZone, [](char byte) { return static_cast<unsigned char>(byte) != kRedZoneByte; });
+    return std::any_of(
+        place, place + kRedZone, [](char byte) { return static_cast<unsigned char>(byte) != kRedZoneByte; });
   };
   for (const SharedVariable& variable : variables_) {
     if (touched(variable.data + (variable.bytes + 15) / 16 * 16)) {

@@ -110,8 +110,7 @@ bool is_guard(uintptr_t address) {
 } // namespace
 
 Stacks::Stacks() {
-  void* memory = mmap(
-      nullptr, kMost * kStride, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, kMost * kStride, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     throw std::bad_alloc();
   }
@@ -191,9 +190,7 @@ void prepare_for_overflow() {
   (void)alternate;
 }
 
-Context current_context() {
-  return {nullptr, under_tsan() ? __tsan_get_current_fiber() : nullptr};
-}
+Context current_context() { return {nullptr, under_tsan() ? __tsan_get_current_fiber() : nullptr}; }
 
 void announce(Context& context) {
   if (under_tsan() && context.tsan == nullptr) {

@@ -87,7 +87,8 @@ musaError_t run_blocks(KernelLaunch& launch) {
       const Block::Outcome outcome = block.run(shape, index, launch.kernel().body, launch.arguments());
       if (outcome == Block::Outcome::AtGridBarrier) {
         std::fprintf(
-            stderr, "musa-emulator: kernel %s waits for its grid, but was not launched by musaLaunchCooperativeKernel\n",
+            stderr,
+            "musa-emulator: kernel %s waits for its grid, but was not launched by musaLaunchCooperativeKernel\n",
             launch.name());
         status = musaErrorLaunchFailure;
       } else if (outcome == Block::Outcome::Failed) {
@@ -128,8 +129,8 @@ musaError_t run_cooperative(KernelLaunch& launch) {
     uint64_t waiting = 0;
     for (uint64_t i = 0; i < count; ++i) {
       const uint3 index = index_of(i, shape.grid);
-      const Block::Outcome outcome = first ? blocks[i]->run(shape, index, launch.kernel().body, launch.arguments())
-                                           : blocks[i]->resume();
+      const Block::Outcome outcome =
+          first ? blocks[i]->run(shape, index, launch.kernel().body, launch.arguments()) : blocks[i]->resume();
       if (outcome == Block::Outcome::Failed) {
         return report(launch, *blocks[i], index);
       }
@@ -149,8 +150,6 @@ musaError_t run_cooperative(KernelLaunch& launch) {
 
 } // namespace
 
-musaError_t run(KernelLaunch& launch) {
-  return launch.cooperative() ? run_cooperative(launch) : run_blocks(launch);
-}
+musaError_t run(KernelLaunch& launch) { return launch.cooperative() ? run_cooperative(launch) : run_blocks(launch); }
 
 } // namespace musa_emulator::simt

@@ -13,9 +13,10 @@
 
 // By the vector function ABI of x86-64, the compiler derives these names from musa_simt_expf: b, c, d, e are SSE,
 // AVX, AVX2 and AVX-512, followed by the number of floats. mcc's simt/math.h declares the function.
-#define MUSA_SIMT_FORWARDED(vector)                                                    \
+#define MUSA_SIMT_FORWARDED(vector) \
   asm(".text\n.globl " vector "_musa_simt_expf\n.type " vector "_musa_simt_expf, @function\n" vector \
-      "_musa_simt_expf:\n\tjmp *" vector "_expf@GOTPCREL(%rip)\n.size " vector "_musa_simt_expf, .-" vector "_musa_simt_expf\n");
+      "_musa_simt_expf:\n\tjmp *" vector "_expf@GOTPCREL(%rip)\n.size " vector "_musa_simt_expf, .-" vector \
+      "_musa_simt_expf\n");
 MUSA_SIMT_FORWARDED("_ZGVcN8v")
 MUSA_SIMT_FORWARDED("_ZGVdN8v")
 MUSA_SIMT_FORWARDED("_ZGVeN16v")
@@ -34,9 +35,7 @@ struct Constants {
   __m128 one;
 };
 
-constexpr __m128 four(float x) {
-  return __m128{x, x, x, x};
-}
+constexpr __m128 four(float x) { return __m128{x, x, x, x}; }
 
 constexpr Constants kConstants = {
     four(-104.0f),
@@ -69,18 +68,15 @@ using Function = __m128 (*)(__m128);
 // Initialized when the library is loaded, before any kernel runs.
 const Function chosen = [] {
   __builtin_cpu_init();
-  const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  const bool has =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   return has ? expf_avx512 : _ZGVbN4v_expf;
 }();
 
 } // namespace
 
-extern "C" MUSA_PUBLIC __m128 _ZGVbN4v_musa_simt_expf(__m128 x) {
-  return chosen(x);
-}
+extern "C" MUSA_PUBLIC __m128 _ZGVbN4v_musa_simt_expf(__m128 x) { return chosen(x); }
 
-extern "C" MUSA_PUBLIC float musa_simt_expf(float x) {
-  return expf(x);
-}
+extern "C" MUSA_PUBLIC float musa_simt_expf(float x) { return expf(x); }
 
 #endif

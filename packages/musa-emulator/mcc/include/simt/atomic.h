@@ -57,47 +57,31 @@ inline T add(T* place, T value) {
 
 } // namespace musa_simt
 
-inline int atomicAdd(int* place, int value) {
-  return musa_simt::add(place, value);
-}
-inline unsigned atomicAdd(unsigned* place, unsigned value) {
-  return musa_simt::add(place, value);
-}
+inline int atomicAdd(int* place, int value) { return musa_simt::add(place, value); }
+inline unsigned atomicAdd(unsigned* place, unsigned value) { return musa_simt::add(place, value); }
 inline unsigned long long atomicAdd(unsigned long long* place, unsigned long long value) {
   return musa_simt::add(place, value);
 }
-inline float atomicAdd(float* place, float value) {
-  return musa_simt::add(place, value);
-}
-inline double atomicAdd(double* place, double value) {
-  return musa_simt::add(place, value);
-}
+inline float atomicAdd(float* place, float value) { return musa_simt::add(place, value); }
+inline double atomicAdd(double* place, double value) { return musa_simt::add(place, value); }
 
-inline __half atomicAdd(__half* place, __half value) {
-  return musa_simt::add(place, value);
-}
-inline __half2 atomicAdd(__half2* place, __half2 value) {
-  return musa_simt::add(place, value);
-}
-inline __mt_bfloat16 atomicAdd(__mt_bfloat16* place, __mt_bfloat16 value) {
-  return musa_simt::add(place, value);
-}
-inline __mt_bfloat162 atomicAdd(__mt_bfloat162* place, __mt_bfloat162 value) {
-  return musa_simt::add(place, value);
-}
+inline __half atomicAdd(__half* place, __half value) { return musa_simt::add(place, value); }
+inline __half2 atomicAdd(__half2* place, __half2 value) { return musa_simt::add(place, value); }
+inline __mt_bfloat16 atomicAdd(__mt_bfloat16* place, __mt_bfloat16 value) { return musa_simt::add(place, value); }
+inline __mt_bfloat162 atomicAdd(__mt_bfloat162* place, __mt_bfloat162 value) { return musa_simt::add(place, value); }
 
-#define MUSA_SIMT_ATOMIC(name, T, expression)                                             \
-  inline T name(T* place, T value) {                                                      \
+#define MUSA_SIMT_ATOMIC(name, T, expression) \
+  inline T name(T* place, T value) { \
     return musa_simt::update(place, [value](T now) { return static_cast<T>(expression); }); \
   }
-#define MUSA_SIMT_ATOMICS(T)                                       \
-  MUSA_SIMT_ATOMIC(atomicMax, T, now < value ? value : now)        \
-  MUSA_SIMT_ATOMIC(atomicMin, T, value < now ? value : now)        \
-  MUSA_SIMT_ATOMIC(atomicAnd, T, now & value)                      \
-  MUSA_SIMT_ATOMIC(atomicOr, T, now | value)                       \
-  MUSA_SIMT_ATOMIC(atomicXor, T, now ^ value)                      \
-  MUSA_SIMT_ATOMIC(atomicExch, T, value)                           \
-  inline T atomicCAS(T* place, T expected, T value) {              \
+#define MUSA_SIMT_ATOMICS(T) \
+  MUSA_SIMT_ATOMIC(atomicMax, T, now < value ? value : now) \
+  MUSA_SIMT_ATOMIC(atomicMin, T, value < now ? value : now) \
+  MUSA_SIMT_ATOMIC(atomicAnd, T, now& value) \
+  MUSA_SIMT_ATOMIC(atomicOr, T, now | value) \
+  MUSA_SIMT_ATOMIC(atomicXor, T, now ^ value) \
+  MUSA_SIMT_ATOMIC(atomicExch, T, value) \
+  inline T atomicCAS(T* place, T expected, T value) { \
     return musa_simt::update(place, [=](T now) { return now == expected ? value : now; }); \
   }
 MUSA_SIMT_ATOMICS(int)
@@ -113,16 +97,19 @@ MUSA_SIMT_ATOMIC(atomicDec, unsigned, now == 0 || now > value ? value : now - 1)
 #undef MUSA_SIMT_ATOMIC
 
 inline unsigned short atomicCAS(unsigned short* place, unsigned short expected, unsigned short value) {
-  return musa_simt::update(
-      place, [=](unsigned short now) -> unsigned short { return now == expected ? value : now; });
+  return musa_simt::update(place, [=](unsigned short now) -> unsigned short { return now == expected ? value : now; });
 }
 
 // Block and system scopes: all have system scope here.
-#define MUSA_SIMT_SCOPED(name)                                                     \
-  template <class T, class Value>                                                  \
-  inline T name##_block(T* place, Value value) { return name(place, static_cast<T>(value)); } \
-  template <class T, class Value>                                                  \
-  inline T name##_system(T* place, Value value) { return name(place, static_cast<T>(value)); }
+#define MUSA_SIMT_SCOPED(name) \
+  template <class T, class Value> \
+  inline T name##_block(T* place, Value value) { \
+    return name(place, static_cast<T>(value)); \
+  } \
+  template <class T, class Value> \
+  inline T name##_system(T* place, Value value) { \
+    return name(place, static_cast<T>(value)); \
+  }
 MUSA_SIMT_SCOPED(atomicAdd)
 MUSA_SIMT_SCOPED(atomicSub)
 MUSA_SIMT_SCOPED(atomicMax)

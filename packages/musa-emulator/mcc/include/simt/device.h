@@ -33,6 +33,5 @@
 #include "simt/atomic.h"
 #include "simt/math.h"
 #include "simt/word.h"
-#include "simt/surface.h"
 #include "simt/texture.h"
 #include "simt/texture_reference.h"

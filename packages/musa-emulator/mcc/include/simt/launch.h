@@ -46,9 +46,7 @@ struct Kernel<void (*)(Parameters...), kernel, by_address> {
   template <class Parameter>
   using Stored = std::remove_cv_t<std::remove_reference_t<Parameter>>;
 
-  static void body(void** arguments) {
-    run(arguments, std::index_sequence_for<Parameters...>());
-  }
+  static void body(void** arguments) { run(arguments, std::index_sequence_for<Parameters...>()); }
 
   template <size_t... i>
   static void run(void** arguments, std::index_sequence<i...>) {
@@ -90,8 +88,13 @@ struct Kernel<void (*)(Parameters...), kernel, by_address> {
     Registration() {
       static constexpr size_t bytes[] = {sizeof(Stored<Parameters>)..., 0};
       static constexpr size_t alignments[] = {alignof(Stored<Parameters>)..., 1};
-      const KernelInfo info{
-          signature_of<void (*)(Parameters...), kernel>(), symbol(), &body, bytes, sizeof...(Parameters), 0, alignments};
+      const KernelInfo info{signature_of<void (*)(Parameters...), kernel>(),
+                            symbol(),
+                            &body,
+                            bytes,
+                            sizeof...(Parameters),
+                            0,
+                            alignments};
       musa_simt_register(&info);
     }
     ~Registration() { musa_simt_unregister(symbol()); }
@@ -133,7 +136,9 @@ musaError_t launch_deduced(Call, const Configuration& where, Arguments&&... give
 // A kernel that calls the kernel at an address.
 template <class... Parameters>
 struct Called {
-  static void kernel(void (*at)(Parameters...), Parameters... arguments) { at(static_cast<Parameters&&>(arguments)...); }
+  static void kernel(void (*at)(Parameters...), Parameters... arguments) {
+    at(static_cast<Parameters&&>(arguments)...);
+  }
 };
 
 // A launch through a pointer. The kernel's definition has registered it, unless the rewriter could not name its
@@ -143,11 +148,13 @@ musaError_t launch_pointer(const Configuration& where, void (*kernel)(Parameters
   static_assert(sizeof...(Arguments) == sizeof...(Parameters), "launch and kernel differ in number of arguments");
   if (kernel != nullptr && !musa_simt_is_registered(reinterpret_cast<const void*>(kernel))) {
     using Function = void (*)(void (*)(Parameters...), Parameters...);
-    return Kernel<Function, &Called<Parameters...>::kernel, false>::launch(where, kernel, std::forward<Arguments>(given)...);
+    return Kernel<Function, &Called<Parameters...>::kernel, false>::launch(
+        where, kernel, std::forward<Arguments>(given)...);
   }
   return launch_with(
       reinterpret_cast<const void*>(kernel), where,
-      std::remove_cv_t<std::remove_reference_t<Parameters>>(static_cast<Parameters>(std::forward<Arguments>(given)))...);
+      std::remove_cv_t<std::remove_reference_t<Parameters>>(
+          static_cast<Parameters>(std::forward<Arguments>(given)))...);
 }
 
 // A __shared__ variable, as an instance of the local type that replaces its declaration.
@@ -159,7 +166,7 @@ Variable& shared_variable(const Site& site) {
 
 // A __shared__ variable at namespace scope, as a member of the struct that replaces its declaration. Converts to a
 // pointer to the first element for an array, otherwise to a reference.
-template <class Struct, class Member, Member Struct::*member>
+template <class Struct, class Member, Member Struct::* member>
 struct SharedOfFile {
   Site site;
   using Element = std::remove_extent_t<Member>;

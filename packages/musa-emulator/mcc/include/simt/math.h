@@ -76,7 +76,8 @@ inline double __longlong_as_double(long long x) { return musa_simt::bits_as<doub
 inline int __double2hiint(double x) { return static_cast<int>(musa_simt::bits_as<uint64_t>(x) >> 32); }
 inline int __double2loint(double x) { return static_cast<int>(musa_simt::bits_as<uint64_t>(x)); }
 inline double __hiloint2double(int high, int low) {
-  return musa_simt::bits_as<double>(static_cast<uint64_t>(static_cast<uint32_t>(high)) << 32 | static_cast<uint32_t>(low));
+  return musa_simt::bits_as<double>(
+      static_cast<uint64_t>(static_cast<uint32_t>(high)) << 32 | static_cast<uint32_t>(low));
 }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
@@ -92,21 +93,26 @@ inline unsigned __brev(unsigned x) {
   return __builtin_bswap32(x);
 }
 inline unsigned long long __brevll(unsigned long long x) {
-  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 | __brev(static_cast<unsigned>(x >> 32));
+  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 |
+      __brev(static_cast<unsigned>(x >> 32));
 }
 inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32); }
 inline int __mulhi(int a, int b) { return static_cast<int>(static_cast<int64_t>(a) * b >> 32); }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }
-inline long long __mul64hi(long long a, long long b) { return static_cast<long long>(static_cast<__int128>(a) * b >> 64); }
+inline long long __mul64hi(long long a, long long b) {
+  return static_cast<long long>(static_cast<__int128>(a) * b >> 64);
+}
 inline unsigned __sad(int a, int b, unsigned sum) { return sum + static_cast<unsigned>(a < b ? b - a : a - b); }
 inline unsigned __usad(unsigned a, unsigned b, unsigned sum) { return sum + (a < b ? b - a : a - b); }
 // The average, rounded down, or up in the r variants.
 inline int __hadd(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) + b) >> 1); }
 inline int __rhadd(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) + b + 1) >> 1); }
 inline unsigned __uhadd(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) + b) >> 1); }
-inline unsigned __urhadd(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) + b + 1) >> 1); }
+inline unsigned __urhadd(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<uint64_t>(a) + b + 1) >> 1);
+}
 inline int __mul24(int a, int b) { return a * b; }
 inline unsigned __umul24(unsigned a, unsigned b) { return a * b; }
 inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
@@ -129,31 +135,53 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
 // ---- memory
 
 template <class T>
-inline T __ldg(const T* place) { return *place; }
+inline T __ldg(const T* place) {
+  return *place;
+}
 template <class T>
-inline T __ldcs(const T* place) { return *place; }
+inline T __ldcs(const T* place) {
+  return *place;
+}
 template <class T>
-inline T __ldcg(const T* place) { return *place; }
+inline T __ldcg(const T* place) {
+  return *place;
+}
 template <class T>
-inline T __ldca(const T* place) { return *place; }
+inline T __ldca(const T* place) {
+  return *place;
+}
 template <class T>
-inline T __ldlu(const T* place) { return *place; }
+inline T __ldlu(const T* place) {
+  return *place;
+}
 template <class T>
-inline T __ldcv(const T* place) { return *static_cast<const volatile T*>(place); }
+inline T __ldcv(const T* place) {
+  return *static_cast<const volatile T*>(place);
+}
 template <class T>
-inline void __stwb(T* place, T value) { *place = value; }
+inline void __stwb(T* place, T value) {
+  *place = value;
+}
 template <class T>
-inline void __stwt(T* place, T value) { *place = value; }
+inline void __stwt(T* place, T value) {
+  *place = value;
+}
 template <class T>
-inline void __stcs(T* place, T value) { *place = value; }
+inline void __stcs(T* place, T value) {
+  *place = value;
+}
 template <class T>
-inline void __stcg(T* place, T value) { *place = value; }
+inline void __stcg(T* place, T value) {
+  *place = value;
+}
 
 // Functions that exist only on the device for a two-pass compiler, so that a program may define a host function with
 // the same signature. Both are in one program here: as a template, this one is not a redefinition, and the program's
 // is preferred. A function of the C library would be preferred too, so names in C23 (sinpi, cospi, rsqrt) are plain
 // functions; otherwise kernels would call newer C libraries.
-#define MUSA_SIMT_DEVICE_ONLY template <class = void> inline
+#define MUSA_SIMT_DEVICE_ONLY \
+  template <class = void> \
+  inline
 
 // ---- floating-point functions that C lacks
 
@@ -203,7 +231,9 @@ inline double length_of(T first, Rest... rest) {
 MUSA_SIMT_DEVICE_ONLY double norm3d(double a, double b, double c) { return musa_simt::length_of(a, b, c); }
 MUSA_SIMT_DEVICE_ONLY double norm4d(double a, double b, double c, double d) { return musa_simt::length_of(a, b, c, d); }
 MUSA_SIMT_DEVICE_ONLY float normf(int count, const float* p) { return static_cast<float>(musa_simt::length(count, p)); }
-MUSA_SIMT_DEVICE_ONLY float norm3df(float a, float b, float c) { return static_cast<float>(musa_simt::length_of(a, b, c)); }
+MUSA_SIMT_DEVICE_ONLY float norm3df(float a, float b, float c) {
+  return static_cast<float>(musa_simt::length_of(a, b, c));
+}
 MUSA_SIMT_DEVICE_ONLY float norm4df(float a, float b, float c, float d) {
   return static_cast<float>(musa_simt::length_of(a, b, c, d));
 }
@@ -255,7 +285,9 @@ inline double sinpi(double x) {
 }
 inline double cospi(double x) {
   const double rest = std::fabs(x - 2 * std::nearbyint(x / 2)); // in [0, 1]
-  return rest <= 0.25 ? std::cos(M_PI * rest) : rest <= 0.75 ? std::sin(M_PI * (0.5 - rest)) : -std::cos(M_PI * (1 - rest));
+  return rest <= 0.25 ? std::cos(M_PI * rest)
+      : rest <= 0.75  ? std::sin(M_PI * (0.5 - rest))
+                      : -std::cos(M_PI * (1 - rest));
 }
 inline float sinpif(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
 inline float cospif(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
@@ -339,7 +371,9 @@ inline long long __double2ll_rn(double x) { return musa_simt::to_integer<long lo
 inline unsigned __float2uint_rd(float x) { return musa_simt::to_integer<unsigned>(std::floor(x)); }
 inline unsigned __float2uint_ru(float x) { return musa_simt::to_integer<unsigned>(std::ceil(x)); }
 inline long long __float2ll_rz(float x) { return musa_simt::to_integer<long long>(std::trunc(x)); }
-inline unsigned long long __float2ull_rn(float x) { return musa_simt::to_integer<unsigned long long>(std::nearbyint(x)); }
+inline unsigned long long __float2ull_rn(float x) {
+  return musa_simt::to_integer<unsigned long long>(std::nearbyint(x));
+}
 inline unsigned long long __float2ull_rz(float x) { return musa_simt::to_integer<unsigned long long>(std::trunc(x)); }
 inline int __double2int_rd(double x) { return musa_simt::to_integer<int>(std::floor(x)); }
 inline int __double2int_ru(double x) { return musa_simt::to_integer<int>(std::ceil(x)); }
@@ -351,7 +385,8 @@ inline double __ll2double_rn(long long x) { return static_cast<double>(x); }
 inline double __uint2double_rn(unsigned x) { return x; }
 inline float __int2float_rz(int x) {
   const float nearest = static_cast<float>(x);
-  return std::fabs(static_cast<double>(nearest)) > std::fabs(static_cast<double>(x)) ? std::nextafter(nearest, 0.0f) : nearest;
+  return std::fabs(static_cast<double>(nearest)) > std::fabs(static_cast<double>(x)) ? std::nextafter(nearest, 0.0f)
+                                                                                     : nearest;
 }
 inline float __int2float_rn(int x) { return static_cast<float>(x); }
 inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
@@ -360,14 +395,14 @@ inline float __double2float_rn(double x) { return static_cast<float>(x); }
 
 // ---- minimum and maximum
 
-#define MUSA_SIMT_EXTREMES(T, A, B)                                                          \
+#define MUSA_SIMT_EXTREMES(T, A, B) \
   inline T min(A a, B b) { return static_cast<T>(b) < static_cast<T>(a) ? static_cast<T>(b) : static_cast<T>(a); } \
   inline T max(A a, B b) { return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a); }
 // The minimum of a signed and an unsigned number of the same size is unsigned.
-#define MUSA_SIMT_EXTREMES_OF_BOTH(SIGNED, UNSIGNED)     \
-  MUSA_SIMT_EXTREMES(SIGNED, SIGNED, SIGNED)             \
-  MUSA_SIMT_EXTREMES(UNSIGNED, UNSIGNED, UNSIGNED)       \
-  MUSA_SIMT_EXTREMES(UNSIGNED, SIGNED, UNSIGNED)         \
+#define MUSA_SIMT_EXTREMES_OF_BOTH(SIGNED, UNSIGNED) \
+  MUSA_SIMT_EXTREMES(SIGNED, SIGNED, SIGNED) \
+  MUSA_SIMT_EXTREMES(UNSIGNED, UNSIGNED, UNSIGNED) \
+  MUSA_SIMT_EXTREMES(UNSIGNED, SIGNED, UNSIGNED) \
   MUSA_SIMT_EXTREMES(UNSIGNED, UNSIGNED, SIGNED)
 MUSA_SIMT_EXTREMES_OF_BOTH(int, unsigned)
 MUSA_SIMT_EXTREMES_OF_BOTH(long, unsigned long)

@@ -156,12 +156,6 @@ inline unsigned __get_lanemask_le() { return __get_lanemask_lt() | __get_lanemas
 inline unsigned __get_lanemask_gt() { return ~__get_lanemask_le(); }
 inline unsigned __get_lanemask_ge() { return ~__get_lanemask_lt(); }
 
-inline void __threadfence() {
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-inline void __threadfence_block() {
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-inline void __threadfence_system() {
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -20,16 +20,16 @@ struct Components {
   using type = T;
   static constexpr int count = 1;
 };
-#define MUSA_SIMT_COMPONENTS(name, T)     \
-  template <>                             \
-  struct Components<name##2> {            \
-    using type = T;                       \
-    static constexpr int count = 2;       \
-  };                                      \
-  template <>                             \
-  struct Components<name##4> {            \
-    using type = T;                       \
-    static constexpr int count = 4;       \
+#define MUSA_SIMT_COMPONENTS(name, T) \
+  template <> \
+  struct Components<name##2> { \
+    using type = T; \
+    static constexpr int count = 2; \
+  }; \
+  template <> \
+  struct Components<name##4> { \
+    using type = T; \
+    static constexpr int count = 4; \
   };
 MUSA_SIMT_COMPONENTS(char, signed char)
 MUSA_SIMT_COMPONENTS(uchar, unsigned char)
@@ -75,22 +75,21 @@ inline long long address(long long i, long long size, musaTextureAddressMode mod
   }
 }
 
-// Reads an element of a slice, with each component as a float; 32-bit integers are copied. Slice -1 is the border.
+// Reads an element, with each component as a float; 32-bit integers are copied.
 template <class T>
-inline T texel(const TextureObject& of, long long x, long long y, long long slice = 0) {
+inline T texel(const TextureObject& of, long long x, long long y) {
   using C = typename Components<T>::type;
   const long long column = address(x, static_cast<long long>(of.width), of.mode[0]);
   const long long row = address(y, static_cast<long long>(of.height), of.mode[1]);
   T result;
   C* parts = reinterpret_cast<C*>(&result);
-  if (column < 0 || row < 0 || slice < 0) {
+  if (column < 0 || row < 0) {
     for (int i = 0; i < Components<T>::count; ++i) {
       parts[i] = static_cast<C>(of.texture.borderColor[i]);
     }
     return result;
   }
-  const char* place = of.data + static_cast<size_t>(slice) * of.slice + static_cast<size_t>(row) * of.pitch +
-      static_cast<size_t>(column) * of.bytes;
+  const char* place = of.data + static_cast<size_t>(row) * of.pitch + static_cast<size_t>(column) * of.bytes;
   if (of.texture.readMode == musaReadModeElementType && of.bytes == sizeof(T)) {
     std::memcpy(&result, place, sizeof result); // exact also for integers that a float cannot represent
     return result;
@@ -118,35 +117,23 @@ struct Between {
   }
 };
 
-// Samples the texture at a point with `dimensions` coordinates, in a layer or cube face if there is one.
-template <class T, int dimensions>
-inline T sample(const TextureObject& of, float x, float y, float z, long long layer = 0) {
-  const float u = coordinate(of, x, of.width), v = dimensions > 1 ? coordinate(of, y, of.height) : 0.5f;
-  const float w = dimensions > 2 ? coordinate(of, z, of.depth) : 0.5f;
-  const auto slice = [&](long long at) {
-    return dimensions > 2 ? address(at, static_cast<long long>(of.depth), of.mode[2]) : layer;
-  };
+template <class T>
+inline T sample(const TextureObject& of, float x, float y) {
+  const float u = coordinate(of, x, of.width), v = coordinate(of, y, of.height);
   if (of.texture.filterMode == musaFilterModePoint) {
-    return texel<T>(
-        of, static_cast<long long>(std::floor(u)), static_cast<long long>(std::floor(v)),
-        slice(static_cast<long long>(std::floor(w))));
+    return texel<T>(of, static_cast<long long>(std::floor(u)), static_cast<long long>(std::floor(v)));
   }
   using C = typename Components<T>::type;
-  const Between along_x(u), along_y(v), along_z(w);
+  const Between along_x(u), along_y(v);
   float sums[Components<T>::count] = {};
-  for (int corner = 0; corner < 1 << dimensions; ++corner) {
-    const int right = corner & 1, below = corner >> 1 & 1, behind = corner >> 2;
+  for (int corner = 0; corner < 4; ++corner) {
+    const int right = corner & 1, below = corner >> 1;
     float weight = right != 0 ? along_x.weight : 1 - along_x.weight;
-    if (dimensions > 1) {
-      weight *= below != 0 ? along_y.weight : 1 - along_y.weight;
-    }
-    if (dimensions > 2) {
-      weight *= behind != 0 ? along_z.weight : 1 - along_z.weight;
-    }
+    weight *= below != 0 ? along_y.weight : 1 - along_y.weight;
     if (weight == 0) {
       continue; // at the center of an element, its neighbors are not read
     }
-    const T value = texel<T>(of, along_x.first + right, along_y.first + below, slice(along_z.first + behind));
+    const T value = texel<T>(of, along_x.first + right, along_y.first + below);
     for (int i = 0; i < Components<T>::count; ++i) {
       sums[i] += weight * static_cast<float>(reinterpret_cast<const C*>(&value)[i]);
     }
@@ -158,28 +145,8 @@ inline T sample(const TextureObject& of, float x, float y, float z, long long la
   return result;
 }
 
-// Samples the cube face in a direction.
-template <class T>
-inline T sample_cube(const TextureObject& of, float x, float y, float z, long long first_face) {
-  const float ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
-  const bool on_x = ax >= ay && ax >= az, on_y = !on_x && ay >= az;
-  const float along = on_x ? ax : on_y ? ay : az;
-  const bool negative = (on_x ? x : on_y ? y : z) < 0;
-  const float s = on_x ? (negative ? z : -z) : on_y ? x : (negative ? -x : x);
-  const float t = on_y ? (negative ? -z : z) : -y;
-  const float scale = of.texture.normalizedCoords != 0 ? 1.0f : static_cast<float>(of.width);
-  return sample<T, 2>(
-      of, (s / along + 1) / 2 * scale, (t / along + 1) / 2 * scale, 0,
-      first_face + (on_x ? 0 : on_y ? 2 : 4) + (negative ? 1 : 0));
-}
-
 inline const TextureObject& texture_of(musaTextureObject_t object) {
   return *reinterpret_cast<const TextureObject*>(object);
-}
-
-inline long long layer_of(const TextureObject& of, int layer, int faces = 1) {
-  const long long last = static_cast<long long>(of.depth) / faces - 1;
-  return (layer < 0 ? 0 : layer > last ? last : layer) * faces;
 }
 
 } // namespace musa_simt
@@ -191,49 +158,15 @@ inline T tex1Dfetch(musaTextureObject_t object, int index) {
   return index >= 0 && static_cast<size_t>(index) < of.width ? musa_simt::texel<T>(of, index, 0) : T();
 }
 template <class T>
-inline T tex1D(musaTextureObject_t object, float x) {
-  return musa_simt::sample<T, 1>(musa_simt::texture_of(object), x, 0, 0);
-}
-template <class T>
 inline T tex2D(musaTextureObject_t object, float x, float y) {
-  return musa_simt::sample<T, 2>(musa_simt::texture_of(object), x, y, 0);
-}
-template <class T>
-inline T tex3D(musaTextureObject_t object, float x, float y, float z) {
-  return musa_simt::sample<T, 3>(musa_simt::texture_of(object), x, y, z);
-}
-template <class T>
-inline T tex1DLayered(musaTextureObject_t object, float x, int layer) {
-  const musa_simt::TextureObject& of = musa_simt::texture_of(object);
-  return musa_simt::sample<T, 1>(of, x, 0, 0, musa_simt::layer_of(of, layer));
-}
-template <class T>
-inline T tex2DLayered(musaTextureObject_t object, float x, float y, int layer) {
-  const musa_simt::TextureObject& of = musa_simt::texture_of(object);
-  return musa_simt::sample<T, 2>(of, x, y, 0, musa_simt::layer_of(of, layer));
-}
-template <class T>
-inline T texCubemap(musaTextureObject_t object, float x, float y, float z) {
-  return musa_simt::sample_cube<T>(musa_simt::texture_of(object), x, y, z, 0);
-}
-template <class T>
-inline T texCubemapLayered(musaTextureObject_t object, float x, float y, float z, int layer) {
-  const musa_simt::TextureObject& of = musa_simt::texture_of(object);
-  return musa_simt::sample_cube<T>(of, x, y, z, musa_simt::layer_of(of, layer, 6));
+  return musa_simt::sample<T>(musa_simt::texture_of(object), x, y);
 }
 // Variants that write the result to a pointer.
-#define MUSA_SIMT_INTO(name, parameters, arguments)                         \
-  template <class T>                                                        \
-  inline void name(T* result, musaTextureObject_t object, parameters) {     \
-    *result = name<T>(object, arguments);                                   \
-  }
-#define MUSA_SIMT_LIST(...) __VA_ARGS__
-MUSA_SIMT_INTO(tex1Dfetch, int index, index)
-MUSA_SIMT_INTO(tex1D, float x, x)
-MUSA_SIMT_INTO(tex2D, MUSA_SIMT_LIST(float x, float y), MUSA_SIMT_LIST(x, y))
-MUSA_SIMT_INTO(tex3D, MUSA_SIMT_LIST(float x, float y, float z), MUSA_SIMT_LIST(x, y, z))
-MUSA_SIMT_INTO(tex1DLayered, MUSA_SIMT_LIST(float x, int layer), MUSA_SIMT_LIST(x, layer))
-MUSA_SIMT_INTO(tex2DLayered, MUSA_SIMT_LIST(float x, float y, int layer), MUSA_SIMT_LIST(x, y, layer))
-MUSA_SIMT_INTO(texCubemap, MUSA_SIMT_LIST(float x, float y, float z), MUSA_SIMT_LIST(x, y, z))
-#undef MUSA_SIMT_INTO
-#undef MUSA_SIMT_LIST
+template <class T>
+inline void tex1Dfetch(T* result, musaTextureObject_t object, int index) {
+  *result = tex1Dfetch<T>(object, index);
+}
+template <class T>
+inline void tex2D(T* result, musaTextureObject_t object, float x, float y) {
+  *result = tex2D<T>(object, x, y);
+}

@@ -48,54 +48,54 @@ inline unsigned sum_of_differences(unsigned a, unsigned b) {
 
 } // namespace musa_simt
 
-#define MUSA_SIMT_WORD(name, T, expression)                                                       \
-  inline unsigned name(unsigned a, unsigned b) {                                                  \
-    return musa_simt::for_parts<T>(a, b, [](int x, int y) -> int { return (expression); });       \
+#define MUSA_SIMT_WORD(name, T, expression) \
+  inline unsigned name(unsigned a, unsigned b) { \
+    return musa_simt::for_parts<T>(a, b, [](int x, int y) -> int { return (expression); }); \
   }
-#define MUSA_SIMT_WORD_OF_ONE(name, T, expression)                                                \
-  inline unsigned name(unsigned a) {                                                              \
-    return musa_simt::for_parts<T>(a, 0, [](int x, int) -> int { return (expression); });         \
+#define MUSA_SIMT_WORD_OF_ONE(name, T, expression) \
+  inline unsigned name(unsigned a) { \
+    return musa_simt::for_parts<T>(a, 0, [](int x, int) -> int { return (expression); }); \
   }
-#define MUSA_SIMT_WORDS(n, S, U)                                                                  \
-  MUSA_SIMT_WORD(__vadd##n, U, x + y)                                                             \
-  MUSA_SIMT_WORD(__vsub##n, U, x - y)                                                             \
-  MUSA_SIMT_WORD(__vaddss##n, S, musa_simt::saturated<S>(x + y))                                  \
-  MUSA_SIMT_WORD(__vaddus##n, U, musa_simt::saturated<U>(x + y))                                  \
-  MUSA_SIMT_WORD(__vsubss##n, S, musa_simt::saturated<S>(x - y))                                  \
-  MUSA_SIMT_WORD(__vsubus##n, U, musa_simt::saturated<U>(x - y))                                  \
-  MUSA_SIMT_WORD(__vabsdiffs##n, S, x < y ? y - x : x - y)                                        \
-  MUSA_SIMT_WORD(__vabsdiffu##n, U, x < y ? y - x : x - y)                                        \
-  MUSA_SIMT_WORD(__vavgs##n, S, (x + y + (x + y >= 0)) >> 1)                                      \
-  MUSA_SIMT_WORD(__vavgu##n, U, (x + y + 1) >> 1)                                                 \
-  MUSA_SIMT_WORD(__vhaddu##n, U, (x + y) >> 1)                                                    \
-  MUSA_SIMT_WORD(__vmaxs##n, S, x < y ? y : x)                                                    \
-  MUSA_SIMT_WORD(__vmaxu##n, U, x < y ? y : x)                                                    \
-  MUSA_SIMT_WORD(__vmins##n, S, y < x ? y : x)                                                    \
-  MUSA_SIMT_WORD(__vminu##n, U, y < x ? y : x)                                                    \
-  MUSA_SIMT_WORD(__vcmpeq##n, U, x == y ? -1 : 0)                                                 \
-  MUSA_SIMT_WORD(__vcmpne##n, U, x != y ? -1 : 0)                                                 \
-  MUSA_SIMT_WORD(__vcmpges##n, S, x >= y ? -1 : 0)                                                \
-  MUSA_SIMT_WORD(__vcmpgeu##n, U, x >= y ? -1 : 0)                                                \
-  MUSA_SIMT_WORD(__vcmpgts##n, S, x > y ? -1 : 0)                                                 \
-  MUSA_SIMT_WORD(__vcmpgtu##n, U, x > y ? -1 : 0)                                                 \
-  MUSA_SIMT_WORD(__vcmples##n, S, x <= y ? -1 : 0)                                                \
-  MUSA_SIMT_WORD(__vcmpleu##n, U, x <= y ? -1 : 0)                                                \
-  MUSA_SIMT_WORD(__vcmplts##n, S, x < y ? -1 : 0)                                                 \
-  MUSA_SIMT_WORD(__vcmpltu##n, U, x < y ? -1 : 0)                                                 \
-  MUSA_SIMT_WORD(__vseteq##n, U, x == y)                                                          \
-  MUSA_SIMT_WORD(__vsetne##n, U, x != y)                                                          \
-  MUSA_SIMT_WORD(__vsetges##n, S, x >= y)                                                         \
-  MUSA_SIMT_WORD(__vsetgeu##n, U, x >= y)                                                         \
-  MUSA_SIMT_WORD(__vsetgts##n, S, x > y)                                                          \
-  MUSA_SIMT_WORD(__vsetgtu##n, U, x > y)                                                          \
-  MUSA_SIMT_WORD(__vsetles##n, S, x <= y)                                                         \
-  MUSA_SIMT_WORD(__vsetleu##n, U, x <= y)                                                         \
-  MUSA_SIMT_WORD(__vsetlts##n, S, x < y)                                                          \
-  MUSA_SIMT_WORD(__vsetltu##n, U, x < y)                                                          \
-  MUSA_SIMT_WORD_OF_ONE(__vabs##n, S, x < 0 ? -x : x)                                             \
-  MUSA_SIMT_WORD_OF_ONE(__vabsss##n, S, musa_simt::saturated<S>(x < 0 ? -x : x))                  \
-  MUSA_SIMT_WORD_OF_ONE(__vneg##n, S, -x)                                                         \
-  MUSA_SIMT_WORD_OF_ONE(__vnegss##n, S, musa_simt::saturated<S>(-x))                              \
+#define MUSA_SIMT_WORDS(n, S, U) \
+  MUSA_SIMT_WORD(__vadd##n, U, x + y) \
+  MUSA_SIMT_WORD(__vsub##n, U, x - y) \
+  MUSA_SIMT_WORD(__vaddss##n, S, musa_simt::saturated<S>(x + y)) \
+  MUSA_SIMT_WORD(__vaddus##n, U, musa_simt::saturated<U>(x + y)) \
+  MUSA_SIMT_WORD(__vsubss##n, S, musa_simt::saturated<S>(x - y)) \
+  MUSA_SIMT_WORD(__vsubus##n, U, musa_simt::saturated<U>(x - y)) \
+  MUSA_SIMT_WORD(__vabsdiffs##n, S, x < y ? y - x : x - y) \
+  MUSA_SIMT_WORD(__vabsdiffu##n, U, x < y ? y - x : x - y) \
+  MUSA_SIMT_WORD(__vavgs##n, S, (x + y + (x + y >= 0)) >> 1) \
+  MUSA_SIMT_WORD(__vavgu##n, U, (x + y + 1) >> 1) \
+  MUSA_SIMT_WORD(__vhaddu##n, U, (x + y) >> 1) \
+  MUSA_SIMT_WORD(__vmaxs##n, S, x < y ? y : x) \
+  MUSA_SIMT_WORD(__vmaxu##n, U, x < y ? y : x) \
+  MUSA_SIMT_WORD(__vmins##n, S, y < x ? y : x) \
+  MUSA_SIMT_WORD(__vminu##n, U, y < x ? y : x) \
+  MUSA_SIMT_WORD(__vcmpeq##n, U, x == y ? -1 : 0) \
+  MUSA_SIMT_WORD(__vcmpne##n, U, x != y ? -1 : 0) \
+  MUSA_SIMT_WORD(__vcmpges##n, S, x >= y ? -1 : 0) \
+  MUSA_SIMT_WORD(__vcmpgeu##n, U, x >= y ? -1 : 0) \
+  MUSA_SIMT_WORD(__vcmpgts##n, S, x > y ? -1 : 0) \
+  MUSA_SIMT_WORD(__vcmpgtu##n, U, x > y ? -1 : 0) \
+  MUSA_SIMT_WORD(__vcmples##n, S, x <= y ? -1 : 0) \
+  MUSA_SIMT_WORD(__vcmpleu##n, U, x <= y ? -1 : 0) \
+  MUSA_SIMT_WORD(__vcmplts##n, S, x < y ? -1 : 0) \
+  MUSA_SIMT_WORD(__vcmpltu##n, U, x < y ? -1 : 0) \
+  MUSA_SIMT_WORD(__vseteq##n, U, x == y) \
+  MUSA_SIMT_WORD(__vsetne##n, U, x != y) \
+  MUSA_SIMT_WORD(__vsetges##n, S, x >= y) \
+  MUSA_SIMT_WORD(__vsetgeu##n, U, x >= y) \
+  MUSA_SIMT_WORD(__vsetgts##n, S, x > y) \
+  MUSA_SIMT_WORD(__vsetgtu##n, U, x > y) \
+  MUSA_SIMT_WORD(__vsetles##n, S, x <= y) \
+  MUSA_SIMT_WORD(__vsetleu##n, U, x <= y) \
+  MUSA_SIMT_WORD(__vsetlts##n, S, x < y) \
+  MUSA_SIMT_WORD(__vsetltu##n, U, x < y) \
+  MUSA_SIMT_WORD_OF_ONE(__vabs##n, S, x < 0 ? -x : x) \
+  MUSA_SIMT_WORD_OF_ONE(__vabsss##n, S, musa_simt::saturated<S>(x < 0 ? -x : x)) \
+  MUSA_SIMT_WORD_OF_ONE(__vneg##n, S, -x) \
+  MUSA_SIMT_WORD_OF_ONE(__vnegss##n, S, musa_simt::saturated<S>(-x)) \
   inline unsigned __vsads##n(unsigned a, unsigned b) { return musa_simt::sum_of_differences<S>(a, b); } \
   inline unsigned __vsadu##n(unsigned a, unsigned b) { return musa_simt::sum_of_differences<U>(a, b); }
 MUSA_SIMT_WORDS(2, int16_t, uint16_t)
@@ -153,7 +153,8 @@ inline unsigned __bfi_u32(unsigned into, unsigned field, unsigned start, unsigne
 // 32 bits.
 
 inline size_t __cvta_generic_to_shared(const void* pointer) {
-  return static_cast<size_t>(static_cast<const char*>(pointer) - static_cast<const char*>(musa_simt::musa_simt_dynamic_shared()));
+  return static_cast<size_t>(
+      static_cast<const char*>(pointer) - static_cast<const char*>(musa_simt::musa_simt_dynamic_shared()));
 }
 inline void* __cvta_shared_to_generic(size_t offset) {
   return static_cast<char*>(musa_simt::musa_simt_dynamic_shared()) + offset;
@@ -165,9 +166,7 @@ inline void* __musa_ptr_gen_to_global(const void* pointer) { return const_cast<v
 // ---- exit of a thread, and of the kernel
 
 // Ends the thread. Destructors of the functions on its stack are not called.
-[[noreturn]] inline void __musa_exit() {
-  musa_simt::musa_simt_exit();
-}
+[[noreturn]] inline void __musa_exit() { musa_simt::musa_simt_exit(); }
 [[noreturn]] inline void __trap(musa_simt::Here here = {}) {
   musa_simt::musa_simt_fail("__trap", here.file, here.line, /*assertion=*/0);
 }

@@ -34,7 +34,8 @@ __host__ __device__ void* memmove(void*, const void*, __SIZE_TYPE__) noexcept;
 #ifdef __MUSA_ARCH__
 __host__
 #endif
-__device__ void __assert_fail(const char*, const char*, unsigned, const char*) noexcept __attribute__((__noreturn__));
+    __device__ void __assert_fail(const char*, const char*, unsigned, const char*) noexcept
+    __attribute__((__noreturn__));
 __host__ __device__ int __isinff(float);
 __host__ __device__ int __isinf(double);
 __host__ __device__ int __isnanf(float);

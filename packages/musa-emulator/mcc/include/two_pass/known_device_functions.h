@@ -21,10 +21,10 @@ __device__ long long clock64();
 __device__ void __nanosleep(unsigned);
 
 // ---- warps
-#define MCC_SHUFFLES(T)                                              \
-  __device__ T __shfl_sync(unsigned, T, int, int = 32);              \
-  __device__ T __shfl_up_sync(unsigned, T, unsigned, int = 32);      \
-  __device__ T __shfl_down_sync(unsigned, T, unsigned, int = 32);    \
+#define MCC_SHUFFLES(T) \
+  __device__ T __shfl_sync(unsigned, T, int, int = 32); \
+  __device__ T __shfl_up_sync(unsigned, T, unsigned, int = 32); \
+  __device__ T __shfl_down_sync(unsigned, T, unsigned, int = 32); \
   __device__ T __shfl_xor_sync(unsigned, T, int, int = 32);
 MCC_SHUFFLES(int)
 MCC_SHUFFLES(unsigned)
@@ -45,14 +45,14 @@ __device__ unsigned __match_any_sync(unsigned, long long);
 __device__ unsigned __match_any_sync(unsigned, unsigned long long);
 
 // ---- atomic functions
-#define MCC_ATOMICS(T)                  \
-  __device__ T atomicAdd(T*, T);        \
-  __device__ T atomicMax(T*, T);        \
-  __device__ T atomicMin(T*, T);        \
-  __device__ T atomicAnd(T*, T);        \
-  __device__ T atomicOr(T*, T);         \
-  __device__ T atomicXor(T*, T);        \
-  __device__ T atomicExch(T*, T);       \
+#define MCC_ATOMICS(T) \
+  __device__ T atomicAdd(T*, T); \
+  __device__ T atomicMax(T*, T); \
+  __device__ T atomicMin(T*, T); \
+  __device__ T atomicAnd(T*, T); \
+  __device__ T atomicOr(T*, T); \
+  __device__ T atomicXor(T*, T); \
+  __device__ T atomicExch(T*, T); \
   __device__ T atomicCAS(T*, T, T);
 MCC_ATOMICS(int)
 MCC_ATOMICS(unsigned)

@@ -23,7 +23,8 @@ c10::Allocator* allocator_of(c10::DeviceIndex device) {
 
 TensorBase filled_if_deterministic(TensorBase tensor) {
   if (C10_UNLIKELY(
-          at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory())) {
+          at::globalContext().deterministicAlgorithms() &&
+          at::globalContext().deterministicFillUninitializedMemory())) {
     Tensor filled(tensor);
     at::native::fill_empty_deterministic_(filled);
   }
@@ -32,8 +33,7 @@ TensorBase filled_if_deterministic(TensorBase tensor) {
 
 } // namespace
 
-TensorBase empty_musa(
-    IntArrayRef size, ScalarType dtype, c10::DeviceIndex device, std::optional<MemoryFormat> format) {
+TensorBase empty_musa(IntArrayRef size, ScalarType dtype, c10::DeviceIndex device, std::optional<MemoryFormat> format) {
   return filled_if_deterministic(empty_generic(size, allocator_of(device), kMusa, dtype, format));
 }
 

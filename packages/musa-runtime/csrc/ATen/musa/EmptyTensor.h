@@ -13,7 +13,7 @@ namespace at::detail {
 // made and the device need not be current. Raises c10::OutOfMemoryError.
 C10_MUSA_API TensorBase empty_musa(
     IntArrayRef size, ScalarType dtype, c10::DeviceIndex device, std::optional<MemoryFormat> format = std::nullopt);
-C10_MUSA_API TensorBase empty_strided_musa(
-    IntArrayRef size, IntArrayRef stride, ScalarType dtype, c10::DeviceIndex device);
+C10_MUSA_API TensorBase
+empty_strided_musa(IntArrayRef size, IntArrayRef stride, ScalarType dtype, c10::DeviceIndex device);
 
 } // namespace at::detail

@@ -11,9 +11,9 @@
 
 #if __has_include(<mublas.h>)
 #include <mublas.h>
-#define TORCH_MUSABLAS_CHECK(EXPR)                                                              \
-  do {                                                                                          \
-    const mublasStatus_t status_ = EXPR;                                                        \
+#define TORCH_MUSABLAS_CHECK(EXPR) \
+  do { \
+    const mublasStatus_t status_ = EXPR; \
     TORCH_CHECK(status_ == MUBLAS_STATUS_SUCCESS, #EXPR " returned muBLAS status ", int(status_)); \
   } while (0)
 #endif

@@ -18,13 +18,10 @@ namespace at::musa {
 using c10::musa::getCurrentMUSAStream;
 
 inline musaDeviceProp* getDeviceProperties(c10::DeviceIndex device) {
-  return const_cast<musaDeviceProp*>(&c10::musa::device_properties(device)); // not const as in torch.cuda; never written to
+  return const_cast<musaDeviceProp*>(
+      &c10::musa::device_properties(device)); // not const as in torch.cuda; never written to
 }
-inline musaDeviceProp* getCurrentDeviceProperties() {
-  return getDeviceProperties(c10::musa::current_device());
-}
-inline int warp_size() {
-  return getCurrentDeviceProperties()->warpSize;
-}
+inline musaDeviceProp* getCurrentDeviceProperties() { return getDeviceProperties(c10::musa::current_device()); }
+inline int warp_size() { return getCurrentDeviceProperties()->warpSize; }
 
 } // namespace at::musa

@@ -19,9 +19,7 @@ constexpr size_t kOffsetBytes = sizeof(int64_t);
 constexpr size_t kStateBytes = kSeedBytes + kOffsetBytes;
 constexpr uint64_t kPhiloxWidth = 4; // numbers per Philox round
 
-uint64_t round_to_philox(uint64_t increment) {
-  return (increment + kPhiloxWidth - 1) / kPhiloxWidth * kPhiloxWidth;
-}
+uint64_t round_to_philox(uint64_t increment) { return (increment + kPhiloxWidth - 1) / kPhiloxWidth * kPhiloxWidth; }
 
 c10::Device musa_device(DeviceIndex device) {
   return c10::Device(c10::DeviceType::PrivateUse1, c10::musa::resolve_device_index(device));
@@ -35,14 +33,11 @@ MUSAGeneratorImpl::MUSAGeneratorImpl(DeviceIndex device)
 MUSAGeneratorImpl::MUSAGeneratorImpl(DeviceIndex device, c10::intrusive_ptr<MUSAGeneratorState> state)
     // Without a dispatch key: operators are dispatched by their tensors, and host kernels report a generator of another
     // device.
-    : c10::GeneratorImpl(musa_device(device), c10::DispatchKeySet()),
-      state_(std::move(state)) {
+    : c10::GeneratorImpl(musa_device(device), c10::DispatchKeySet()), state_(std::move(state)) {
   no_reset_rnn_state_.clear();
 }
 
-c10::DeviceType MUSAGeneratorImpl::device_type() {
-  return c10::DeviceType::PrivateUse1;
-}
+c10::DeviceType MUSAGeneratorImpl::device_type() { return c10::DeviceType::PrivateUse1; }
 
 void MUSAGeneratorImpl::check_not_capturing(const char* action) const {
   TORCH_CHECK(
@@ -57,9 +52,7 @@ void MUSAGeneratorImpl::set_current_seed(uint64_t seed) {
   no_reset_rnn_state_.clear();
 }
 
-uint64_t MUSAGeneratorImpl::current_seed() const {
-  return state_->seed;
-}
+uint64_t MUSAGeneratorImpl::current_seed() const { return state_->seed; }
 
 uint64_t MUSAGeneratorImpl::seed() {
   const uint64_t random = c10::detail::getNonDeterministicRandom();
@@ -85,9 +78,7 @@ void MUSAGeneratorImpl::set_philox_offset_per_thread(uint64_t offset) {
   state_->philox_offset_per_thread = offset;
 }
 
-uint64_t MUSAGeneratorImpl::philox_offset_per_thread() const {
-  return state_->philox_offset_per_thread;
-}
+uint64_t MUSAGeneratorImpl::philox_offset_per_thread() const { return state_->philox_offset_per_thread; }
 
 void MUSAGeneratorImpl::set_state(const c10::TensorImpl& new_state) {
   at::detail::check_rng_state(new_state);
@@ -168,7 +159,8 @@ PhiloxMusaState MUSAGeneratorImpl::philox_musa_state(uint64_t increment) {
 
 std::pair<uint64_t, uint64_t> MUSAGeneratorImpl::philox_engine_inputs(uint64_t increment) {
   TORCH_CHECK(
-      !draws_into_graph(), "Cannot draw random numbers on the host while a graph that uses the generator is captured.\n",
+      !draws_into_graph(),
+      "Cannot draw random numbers on the host while a graph that uses the generator is captured.\n",
       "Fix: move the call out of the capture; replays advance the offset by themselves.");
   const uint64_t offset = state_->philox_offset_per_thread;
   state_->philox_offset_per_thread += round_to_philox(increment);

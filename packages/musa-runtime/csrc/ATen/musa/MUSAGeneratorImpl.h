@@ -25,9 +25,7 @@ struct MUSAGeneratorState : c10::intrusive_ptr_target {
   int64_t* offset_extragraph = nullptr;
   uint64_t offset_intragraph = 0;
 
-  bool capturing() const {
-    return seed_extragraph != nullptr;
-  }
+  bool capturing() const { return seed_extragraph != nullptr; }
 };
 
 // The random number generator of a musa device. As for every torch generator, the caller of a method that changes the state
@@ -69,14 +67,10 @@ struct C10_MUSA_API MUSAGeneratorImpl final : c10::GeneratorImpl {
   uint64_t capture_epilogue();
   std::pair<uint64_t, uint64_t> replay_prologue(uint64_t wholegraph_increment);
 
-  bool shares_state_with(const MUSAGeneratorImpl& other) const {
-    return state_ == other.state_;
-  }
+  bool shares_state_with(const MUSAGeneratorImpl& other) const { return state_ == other.state_; }
 
   // True once per seeding: the cached dropout state of RNNs must then be recreated.
-  bool reset_rnn_state() {
-    return !no_reset_rnn_state_.test_and_set();
-  }
+  bool reset_rnn_state() { return !no_reset_rnn_state_.test_and_set(); }
 
  private:
   MUSAGeneratorImpl* clone_impl() const override;

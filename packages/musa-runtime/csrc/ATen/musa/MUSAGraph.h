@@ -43,9 +43,7 @@ class C10_MUSA_API MUSAGraph {
 
   // Captures the current stream of the current device, which must not be the default stream. Raises, and captures nothing,
   // if the SDK refuses.
-  void capture_begin(
-      c10::MempoolId_t pool = {0, 0},
-      musaStreamCaptureMode capture_mode = musaStreamCaptureModeGlobal);
+  void capture_begin(c10::MempoolId_t pool = {0, 0}, musaStreamCaptureMode capture_mode = musaStreamCaptureModeGlobal);
   // Raises the first reason for which the capture failed; the object can then be used for a new capture.
   void capture_end();
   void instantiate();

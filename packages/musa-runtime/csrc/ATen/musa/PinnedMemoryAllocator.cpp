@@ -51,9 +51,7 @@ class StreamUse {
 };
 
 struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream, StreamUse> {
-  void copy_data(void* dest, const void* src, std::size_t count) const override {
-    std::memcpy(dest, src, count);
-  }
+  void copy_data(void* dest, const void* src, std::size_t count) const override { std::memcpy(dest, src, count); }
 
  private:
   // Microseconds since its construction.
@@ -90,7 +88,8 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
       }
     }
     if (C10_UNLIKELY(error != musaSuccess)) {
-      c10::musa::throw_musa_error(error, "musaHostAlloc(ptr, size, musaHostAllocPortable)", __func__, __FILE__, __LINE__);
+      c10::musa::throw_musa_error(
+          error, "musaHostAlloc(ptr, size, musaHostAllocPortable)", __func__, __FILE__, __LINE__);
     }
     note_time(stats_.host_alloc_time, watch);
   }
@@ -126,9 +125,7 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
     return between && use.finished(*between);
   }
 
-  MUSAStream get_current_stream() const override {
-    return c10::musa::getCurrentMUSAStream();
-  }
+  MUSAStream get_current_stream() const override { return c10::musa::getCurrentMUSAStream(); }
 
   bool stream_is_capturing(MUSAStream stream) const override {
     musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
@@ -147,9 +144,7 @@ PinnedMemoryAllocator& instance() {
   return allocator;
 }
 
-void delete_pinned(void* context) {
-  instance().free(context);
-}
+void delete_pinned(void* context) { instance().free(context); }
 
 [[maybe_unused]] const bool registered = [] {
   at::setHostAllocator(at::kPrivateUse1, &instance());
@@ -158,9 +153,7 @@ void delete_pinned(void* context) {
 
 } // namespace
 
-at::HostAllocator* getPinnedMemoryAllocator() {
-  return &instance();
-}
+at::HostAllocator* getPinnedMemoryAllocator() { return &instance(); }
 
 bool isPinnedPtr(const void* data) {
   if (data == nullptr || c10::musa::device_count() == 0) {

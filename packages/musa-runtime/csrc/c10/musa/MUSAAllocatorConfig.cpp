@@ -87,9 +87,7 @@ class Reader {
   }
 
   // The large segment size after these settings, once they have been read.
-  uint64_t large_segment() const {
-    return large_segment_;
-  }
+  uint64_t large_segment() const { return large_segment_; }
 
  private:
   [[noreturn]] void refuse(const std::string& key, const std::string& complaint) const {
@@ -122,8 +120,7 @@ class Reader {
     const auto value = number<uint64_t>(setting.value);
     if (!value || *value < least || *value > kMostMib) {
       refuse(
-          setting.key,
-          c10::str("must be a whole number of MiB, ", least, " or more, and not '", setting.value, "'"));
+          setting.key, c10::str("must be a whole number of MiB, ", least, " or more, and not '", setting.value, "'"));
     }
     return *value;
   }
@@ -154,7 +151,8 @@ class Reader {
     const std::string& value = setting.value;
     if (value.front() != '[') {
       if (!power_of_two(number<uint64_t>(value))) {
-        refuse(setting.key, c10::str("must be a power of two or a list such as [256:1,512:2,>:4], and not '", value, "'"));
+        refuse(
+            setting.key, c10::str("must be a power of two or a list such as [256:1,512:2,>:4], and not '", value, "'"));
       }
       return;
     }
@@ -166,14 +164,17 @@ class Reader {
       const size_t end = std::min(list.find(',', begin), list.size());
       const std::string entry = list.substr(begin, end - begin);
       const size_t colon = std::min(entry.find(':'), entry.size());
-      const auto divisions = colon < entry.size() ? number<uint64_t>(std::string_view(entry).substr(colon + 1)) : std::nullopt;
-      const bool size_known = entry.substr(0, colon) == ">" || power_of_two(number<uint64_t>(std::string_view(entry).substr(0, colon)));
+      const auto divisions =
+          colon < entry.size() ? number<uint64_t>(std::string_view(entry).substr(colon + 1)) : std::nullopt;
+      const bool size_known =
+          entry.substr(0, colon) == ">" || power_of_two(number<uint64_t>(std::string_view(entry).substr(0, colon)));
       if (!size_known || !(power_of_two(divisions) || divisions == uint64_t{0})) {
         refuse(
             setting.key,
             c10::str(
                 "must list pairs of a size in MiB (a power of two, or > for all larger ones) and a number of steps (a "
-                "power of two, or 0), and not '", entry, "'"));
+                "power of two, or 0), and not '",
+                entry, "'"));
       }
       begin = end + 1;
     }
@@ -260,9 +261,7 @@ Environment& the_environment() {
   return instance;
 }
 
-uint64_t present_large_segment() {
-  return Config::large_segment_size() >> 20;
-}
+uint64_t present_large_segment() { return Config::large_segment_size() >> 20; }
 
 // Called by torch with settings of a running program, after torch has applied its own.
 void take_from_torch(const std::string& text) {

@@ -2,12 +2,12 @@
 // Copyright (c) torch_musa contributors
 #include <c10/musa/MUSACachingAllocator.h>
 
-#include <c10/musa/MUSADeviceCachingAllocator.h>
+#include <c10/musa/allocator/MUSAAllocatorHooks.h>
+#include <c10/musa/allocator/MUSADeviceCachingAllocator.h>
 #include <c10/musa/MUSAEnvironment.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAFunctions.h>
-#include <c10/musa/MUSAGuard.h>
-#include <c10/musa/MUSAIpc.h>
+#include <c10/musa/MUSAKernelGuard.h>
 
 #include <array>
 #include <atomic>
@@ -108,9 +108,7 @@ void delete_allocation(void* ptr) noexcept {
 
 class MUSADeviceAllocator final : public MUSAAllocator {
  public:
-  std::string name() override {
-    return "native";
-  }
+  std::string name() override { return "native"; }
 
   void* raw_alloc(size_t nbytes) override {
     const DeviceIndex device = current_device();
@@ -126,8 +124,8 @@ class MUSADeviceAllocator final : public MUSAAllocator {
       return;
     }
     TORCH_CHECK(
-        visit_caches([ptr](DeviceCachingAllocator& device) { return device.free(ptr); }),
-        "Cannot free ", ptr, ": it is not the start of an allocation of the musa caching allocator.\n",
+        visit_caches([ptr](DeviceCachingAllocator& device) { return device.free(ptr); }), "Cannot free ", ptr,
+        ": it is not the start of an allocation of the musa caching allocator.\n",
         "Likely causes: the pointer was freed before, points inside an allocation, or came from another allocator.");
   }
 
@@ -141,9 +139,7 @@ class MUSADeviceAllocator final : public MUSAAllocator {
     return {ptr, ptr, &delete_allocation, label};
   }
 
-  DeleterFnPtr raw_deleter() const override {
-    return &delete_allocation;
-  }
+  DeleterFnPtr raw_deleter() const override { return &delete_allocation; }
 
   bool owns(const void* ptr) override {
     return ptr != nullptr && visit_caches([ptr](DeviceCachingAllocator& device) { return device.owns(ptr); });
@@ -160,22 +156,16 @@ class MUSADeviceAllocator final : public MUSAAllocator {
     // Foreign memory (from_blob, another allocator) has its own owner, which tracks its streams.
     void* ptr = data.get_context();
     if (ptr == nullptr || data.get_deleter() != &delete_allocation) {
-      ipc::record_stream(data, MUSAStream(stream));
+      record_stream_of_foreign(data, MUSAStream(stream));
       return;
     }
     const MUSAStream use(stream);
     visit_caches([&](DeviceCachingAllocator& device) { return device.record_stream(ptr, use); });
   }
 
-  DeviceStats getDeviceStats(DeviceIndex device) override {
-    return checked_cache(device).stats();
-  }
-  void resetAccumulatedStats(DeviceIndex device) override {
-    checked_cache(device).reset_accumulated_stats();
-  }
-  void resetPeakStats(DeviceIndex device) override {
-    checked_cache(device).reset_peak_stats();
-  }
+  DeviceStats getDeviceStats(DeviceIndex device) override { return checked_cache(device).stats(); }
+  void resetAccumulatedStats(DeviceIndex device) override { checked_cache(device).reset_accumulated_stats(); }
+  void resetPeakStats(DeviceIndex device) override { checked_cache(device).reset_peak_stats(); }
 };
 
 MUSADeviceAllocator& instance() {
@@ -184,13 +174,15 @@ MUSADeviceAllocator& instance() {
 }
 
 // Null for the caching allocator.
-std::atomic<MUSAAllocator*> in_its_place{nullptr};
+std::atomic<MUSAAllocator*> replacement{nullptr};
 
 // Raises if another allocator replaced the caching allocator.
 void require_native(const char* what) {
   TORCH_CHECK(
-      in_its_place.load(std::memory_order_acquire) == nullptr, what, " needs the caching allocator, but musa memory comes "
-      "from the allocator '", get()->name(), "' in this process.\n",
+      replacement.load(std::memory_order_acquire) == nullptr, what,
+      " needs the caching allocator, but musa memory comes "
+      "from the allocator '",
+      get()->name(), "' in this process.\n",
       "Fix: do not call change_current_allocator(); a MemPool can take its memory from an allocator of your own.");
 }
 
@@ -199,42 +191,20 @@ void require_native(const char* what) {
   return true;
 }();
 
-} // namespace
-
-void MUSAAllocator::copy_data(void* dest, const void* src, std::size_t count) const {
-  C10_MUSA_CHECK(musaMemcpyAsync(dest, src, count, musaMemcpyDeviceToDevice, getCurrentMUSAStream().stream()));
-}
-
-bool MUSAAllocator::initialized() {
-  return device_count() > 0;
-}
-
-std::pair<size_t, size_t> MUSAAllocator::getMemoryInfo(DeviceIndex device) {
-  const MUSAGuard guard(resolve_device_index(device));
-  size_t free_bytes = 0;
-  size_t total_bytes = 0;
-  C10_MUSA_CHECK(musaMemGetInfo(&free_bytes, &total_bytes));
-  return {free_bytes, total_bytes};
-}
-
-namespace {
-
 class OnDevice final : public c10::Allocator {
  public:
   explicit OnDevice(DeviceIndex device) : device_(DeviceType::PrivateUse1, device) {}
 
   DataPtr allocate(size_t nbytes) override {
-    if (C10_LIKELY(in_its_place.load(std::memory_order_acquire) == nullptr)) {
+    if (C10_LIKELY(replacement.load(std::memory_order_acquire) == nullptr)) {
       return instance().make(device_.index(), nbytes, device_);
     }
-    const MUSAGuard guard(device_);
+    const MUSAKernelGuard guard(device_.index());
     return get()->allocate(nbytes);
   }
-  DeleterFnPtr raw_deleter() const override {
-    return get()->raw_deleter();
-  }
+  DeleterFnPtr raw_deleter() const override { return get()->raw_deleter(); }
   void copy_data(void* dest, const void* src, std::size_t count) const override {
-    const MUSAGuard guard(device_);
+    const MUSAKernelGuard guard(device_.index());
     get()->copy_data(dest, src, count);
   }
 
@@ -257,42 +227,34 @@ c10::Allocator* on(DeviceIndex device) {
 }
 
 MUSAAllocator* get() {
-  MUSAAllocator* other = in_its_place.load(std::memory_order_acquire);
+  MUSAAllocator* other = replacement.load(std::memory_order_acquire);
   return C10_LIKELY(other == nullptr) ? &instance() : other;
 }
 
 void changeCurrentAllocator(std::shared_ptr<MUSAAllocator> allocator) {
   TORCH_CHECK_VALUE(allocator != nullptr, "There is no allocator to change to.");
   TORCH_CHECK(
-      in_its_place.load() == nullptr, "The allocator of musa memory was changed before, to '", get()->name(),
+      replacement.load() == nullptr, "The allocator of musa memory was changed before, to '", get()->name(),
       "'; the change is permanent.");
   for (int device = 0; device < C10_COMPILE_TIME_MAX_MUSA_DEVICES; ++device) {
     TORCH_CHECK(
         cache(static_cast<DeviceIndex>(device)).untouched(),
-        "The allocator of musa memory cannot be changed any more: the present one has allocated memory of musa:", device,
-        ".\nFix: call change_current_allocator() before the first tensor on the device.");
+        "The allocator of musa memory cannot be changed any more: the present one has allocated memory of musa:",
+        device, ".\nFix: call change_current_allocator() before the first tensor on the device.");
   }
   // Leaked: tensors are freed until the end of the process.
   auto* const kept = new std::shared_ptr<MUSAAllocator>(std::move(allocator));
-  in_its_place.store(kept->get(), std::memory_order_release);
+  replacement.store(kept->get(), std::memory_order_release);
   SetAllocator(DeviceType::PrivateUse1, kept->get());
 }
 
-void* raw_alloc(size_t nbytes) {
-  return get()->raw_alloc(nbytes);
-}
+void* raw_alloc(size_t nbytes) { return get()->raw_alloc(nbytes); }
 
-void* raw_alloc_with_stream(size_t nbytes, musaStream_t stream) {
-  return get()->raw_alloc_with_stream(nbytes, stream);
-}
+void* raw_alloc_with_stream(size_t nbytes, musaStream_t stream) { return get()->raw_alloc_with_stream(nbytes, stream); }
 
-void raw_delete(void* ptr) {
-  get()->raw_delete(ptr);
-}
+void raw_delete(void* ptr) { get()->raw_delete(ptr); }
 
-c10::DeleterFnPtr deleter() {
-  return get()->raw_deleter();
-}
+c10::DeleterFnPtr deleter() { return get()->raw_deleter(); }
 
 c10::DataPtr allocate_for_host(size_t nbytes) {
   const c10::Device label(c10::DeviceType::CPU);
@@ -311,43 +273,31 @@ c10::DataPtr allocate_for_host(size_t nbytes) {
   return memory;
 }
 
-void emptyCache(c10::MempoolId_t id) {
-  get()->emptyCache(id);
-}
+void emptyCache(c10::MempoolId_t id) { get()->emptyCache(id); }
 
 void beginAllocateToPool(DeviceIndex device, MempoolId_t id, std::function<bool(musaStream_t)> filter) {
   require_native("A private memory pool");
   checked_cache(device).begin_filling(id, std::move(filter));
 }
 
-void endAllocateToPool(DeviceIndex device, MempoolId_t id) {
-  checked_cache(device).end_filling(id);
-}
+void endAllocateToPool(DeviceIndex device, MempoolId_t id) { checked_cache(device).end_filling(id); }
 
 void createOrIncrefPool(DeviceIndex device, MempoolId_t id, std::shared_ptr<MUSAAllocator> allocator) {
   require_native("A private memory pool");
   checked_cache(device).hold_pool(id, std::move(allocator));
 }
 
-void releasePool(DeviceIndex device, MempoolId_t id) {
-  checked_cache(device).release_pool(id);
-}
+void releasePool(DeviceIndex device, MempoolId_t id) { checked_cache(device).release_pool(id); }
 
-int getPoolUseCount(DeviceIndex device, MempoolId_t id) {
-  return checked_cache(device).pool_use_count(id);
-}
+int getPoolUseCount(DeviceIndex device, MempoolId_t id) { return checked_cache(device).pool_use_count(id); }
 
 void setUseOnOOM(DeviceIndex device, MempoolId_t id, bool use_on_oom) {
   checked_cache(device).set_use_on_oom(id, use_on_oom);
 }
 
-void setNoSplit(DeviceIndex device, MempoolId_t id) {
-  checked_cache(device).set_no_split(id);
-}
+void setNoSplit(DeviceIndex device, MempoolId_t id) { checked_cache(device).set_no_split(id); }
 
-void markCaptureBegin(DeviceIndex /*device*/) {
-  note_capture_begin();
-}
+void markCaptureBegin(DeviceIndex /*device*/) { note_capture_begin(); }
 
 void markCaptureEnd(DeviceIndex /*device*/) {
   if (!note_capture_end()) {
@@ -359,21 +309,13 @@ void markCaptureEnd(DeviceIndex /*device*/) {
   }
 }
 
-void recordStream(const c10::DataPtr& data, MUSAStream stream) {
-  get()->recordStream(data, stream.unwrap());
-}
+void recordStream(const c10::DataPtr& data, MUSAStream stream) { get()->recordStream(data, stream.unwrap()); }
 
-DeviceStats getDeviceStats(DeviceIndex device) {
-  return get()->getDeviceStats(device);
-}
+DeviceStats getDeviceStats(DeviceIndex device) { return get()->getDeviceStats(device); }
 
-void resetPeakStats(DeviceIndex device) {
-  get()->resetPeakStats(device);
-}
+void resetPeakStats(DeviceIndex device) { get()->resetPeakStats(device); }
 
-void resetAccumulatedStats(DeviceIndex device) {
-  get()->resetAccumulatedStats(device);
-}
+void resetAccumulatedStats(DeviceIndex device) { get()->resetAccumulatedStats(device); }
 
 void setMemoryFraction(double fraction, DeviceIndex device) {
   TORCH_CHECK_VALUE(
@@ -387,13 +329,9 @@ void setMemoryFractionOfAllDevices(double fraction) {
   }
 }
 
-double getMemoryFraction(DeviceIndex device) {
-  return checked_cache(device).memory_fraction();
-}
+double getMemoryFraction(DeviceIndex device) { return checked_cache(device).memory_fraction(); }
 
-std::pair<size_t, size_t> cacheInfo(DeviceIndex device) {
-  return checked_cache(device).cache_info();
-}
+std::pair<size_t, size_t> cacheInfo(DeviceIndex device) { return checked_cache(device).cache_info(); }
 
 SnapshotInfo snapshot(c10::MempoolId_t id, bool include_traces) {
   SnapshotInfo result;
@@ -444,21 +382,13 @@ void recordAnnotation(const std::vector<std::pair<std::string, std::string>>& me
   trace::annotate(current_device(), metadata);
 }
 
-void pushCompileContext(std::string& context) {
-  trace::push_compile_context(context);
-}
+void pushCompileContext(std::string& context) { trace::push_compile_context(context); }
 
-void popCompileContext() {
-  trace::pop_compile_context();
-}
+void popCompileContext() { trace::pop_compile_context(); }
 
-void setUserMetadata(const std::string& metadata) {
-  trace::set_user_metadata(metadata);
-}
+void setUserMetadata(const std::string& metadata) { trace::set_user_metadata(metadata); }
 
-std::string getUserMetadata() {
-  return trace::user_metadata();
-}
+std::string getUserMetadata() { return trace::user_metadata(); }
 
 std::shared_ptr<c10::GatheredContext> getContextForPointer(const void* ptr) {
   std::shared_ptr<c10::GatheredContext> context;
@@ -476,9 +406,7 @@ void attachAllocatorTraceTracker(AllocatorTraceTracker tracker) {
   }
 }
 
-void attachOutOfMemoryObserver(OutOfMemoryObserver observer) {
-  trace::attach_observer(std::move(observer));
-}
+void attachOutOfMemoryObserver(OutOfMemoryObserver observer) { trace::attach_observer(std::move(observer)); }
 
 void* getBaseAllocation(void* ptr, size_t* size) {
   void* base = nullptr;
@@ -490,33 +418,9 @@ void* getBaseAllocation(void* ptr, size_t* size) {
   return base;
 }
 
-bool owns(const void* ptr) {
-  return get()->owns(ptr);
-}
+bool owns(const void* ptr) { return get()->owns(ptr); }
 
-void allowPeer(DeviceIndex device, DeviceIndex peer) {
-  cache(device).allow_peer(peer);
-}
-
-namespace {
-std::atomic<bool (*)()> reclaimer{nullptr};
-}
-
-void set_reclaimer(bool (*function)()) {
-  reclaimer.store(function);
-}
-
-bool reclaim() {
-  const auto function = reclaimer.load();
-  return function != nullptr && function();
-}
-
-// MUSAAllocatorConfig::load_environment refuses invalid values; nothing may be thrown while the library is loaded.
-std::atomic<bool> caching_enabled{environment_variable("PYTORCH_NO_MUSA_MEMORY_CACHING") != "1"};
-
-void enable(bool value) {
-  caching_enabled.store(value, std::memory_order_relaxed);
-}
+void allowPeer(DeviceIndex device, DeviceIndex peer) { cache(device).allow_peer(peer); }
 
 double bench(size_t nbytes, int iterations) {
   TORCH_CHECK_VALUE(nbytes > 0 && iterations > 0, "bench needs a size and a number of iterations above 0.");

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
-#include <c10/musa/MUSAAllocatorTrace.h>
+#include <c10/musa/MUSAAllocator.h>
+#include <c10/musa/allocator/MUSAAllocatorTrace.h>
 #include <c10/musa/MUSAMacros.h>
 #include <c10/musa/MUSAStream.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,23 +20,6 @@
 //
 // Sizes in bytes are rounded up to a multiple of 512. Device -1 means the current device.
 namespace c10::musa::MUSACachingAllocator {
-
-// An allocator of musa tensors, or of the segments of a private pool. Called with no lock of the caching allocator held,
-// from any thread; the current device is that of the memory.
-class C10_MUSA_API MUSAAllocator : public c10::DeviceAllocator {
- public:
-  // Allocates on the current device, on its current stream or the given one. Returns null if there is no memory.
-  virtual void* raw_alloc(size_t nbytes) = 0;
-  virtual void* raw_alloc_with_stream(size_t nbytes, musaStream_t stream) = 0;
-  virtual void raw_delete(void* ptr) = 0;
-  // Whether ptr is the start of a live allocation of this allocator.
-  virtual bool owns(const void* ptr) = 0;
-  virtual std::string name() = 0;
-
-  void copy_data(void* dest, const void* src, std::size_t count) const override;
-  bool initialized() override;
-  std::pair<size_t, size_t> getMemoryInfo(DeviceIndex device) override;
-};
 
 // The allocator of musa tensors: the caching allocator ("native") unless changeCurrentAllocator replaced it.
 C10_MUSA_API MUSAAllocator* get();
@@ -75,15 +58,11 @@ C10_MUSA_API void emptyCache(c10::MempoolId_t id = {0, 0});
 // Among several such pools, the last one begun has precedence. The filter is called under the allocator's lock, on the
 // thread that allocates: it must not take the GIL, allocate, or wait. Raises if the pool is already being filled.
 C10_MUSA_API void beginAllocateToPool(
-    DeviceIndex device,
-    c10::MempoolId_t id,
-    std::function<bool(musaStream_t)> filter);
+    DeviceIndex device, c10::MempoolId_t id, std::function<bool(musaStream_t)> filter);
 C10_MUSA_API void endAllocateToPool(DeviceIndex device, c10::MempoolId_t id);
 // With an allocator, the pool's segments come from it instead of musaMalloc.
 C10_MUSA_API void createOrIncrefPool(
-    DeviceIndex device,
-    c10::MempoolId_t id,
-    std::shared_ptr<MUSAAllocator> allocator = nullptr);
+    DeviceIndex device, c10::MempoolId_t id, std::shared_ptr<MUSAAllocator> allocator = nullptr);
 C10_MUSA_API void releasePool(DeviceIndex device, c10::MempoolId_t id);
 // Returns 0 if the pool does not exist.
 C10_MUSA_API int getPoolUseCount(DeviceIndex device, c10::MempoolId_t id);
@@ -140,20 +119,6 @@ C10_MUSA_API bool owns(const void* ptr);
 
 // Gives `peer` access to memory of `device` in expandable segments; musaDeviceEnablePeerAccess gives access to the rest.
 void allowPeer(DeviceIndex device, DeviceIndex peer);
-
-// Registers a function that frees memory whose release is pending, such as memory that other processes have released. It is
-// called without a lock before a segment is requested from the device. Returns whether any memory was freed.
-C10_MUSA_API void set_reclaimer(bool (*reclaimer)());
-C10_MUSA_API bool reclaim();
-
-// False if PYTORCH_NO_MUSA_MEMORY_CACHING=1: each allocation is then one of the SDK's and is freed at once, so that memory
-// checkers see every out-of-bounds access.
-C10_MUSA_API extern std::atomic<bool> caching_enabled;
-inline bool isEnabled() {
-  return caching_enabled.load(std::memory_order_relaxed);
-}
-// Turns caching on or off for later allocations and frees.
-C10_MUSA_API void enable(bool value);
 
 // Nanoseconds per allocate-and-free pair on the current device, for benchmarks.
 C10_MUSA_API double bench(size_t nbytes, int iterations);

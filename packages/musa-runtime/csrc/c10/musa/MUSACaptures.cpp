@@ -2,11 +2,16 @@
 // Copyright (c) torch_musa contributors
 #include <c10/musa/MUSACaptures.h>
 
-#include <c10/util/Exception.h>
+#include <c10/musa/MUSAException.h>
 
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+
+// Declared here because the SDK's headers may not declare it: weak, so that the library loads with an SDK that lacks it,
+// and under another name, so that an SDK that declares it does not make the call ambiguous.
+extern "C" [[gnu::weak]] musaError_t musa_runtime_exchange_capture_mode(musaStreamCaptureMode* mode) __asm__(
+    "musaThreadExchangeStreamCaptureMode");
 
 namespace c10::musa {
 namespace {
@@ -27,9 +32,7 @@ Gate& gate() {
 
 } // namespace
 
-bool capture_in_progress() noexcept {
-  return captures.load(std::memory_order_relaxed) != 0;
-}
+bool capture_in_progress() noexcept { return captures.load(std::memory_order_relaxed) != 0; }
 
 void note_capture_begin() {
   Gate& g = gate();
@@ -62,6 +65,18 @@ BetweenCaptures::~BetweenCaptures() {
   const std::lock_guard lock(g.mutex);
   --g.held;
   g.left.notify_all();
+}
+
+bool exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept {
+  if (musa_runtime_exchange_capture_mode == nullptr) {
+    return false;
+  }
+  // Not reported: it fails where the guarded calls also fail, such as in host functions.
+  const bool exchanged = musa_runtime_exchange_capture_mode(mode) == musaSuccess;
+  if (!exchanged) {
+    C10_MUSA_CLEAR_ERROR();
+  }
+  return exchanged;
 }
 
 } // namespace c10::musa

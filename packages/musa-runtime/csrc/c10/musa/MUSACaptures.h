@@ -3,6 +3,7 @@
 #pragma once
 
 #include <c10/musa/MUSAMacros.h>
+#include <musa_runtime.h>
 
 #include <optional>
 #include <utility>
@@ -36,6 +37,30 @@ class C10_MUSA_API BetweenCaptures {
   BetweenCaptures() = default;
 
   bool held_ = true; // false once it is moved from
+};
+
+// Swaps the capture interaction mode of the calling thread with *mode. Returns false, and swaps nothing, if the SDK has no
+// musaThreadExchangeStreamCaptureMode (SDK 4.x does not publish it) or the call fails.
+C10_MUSA_API bool exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept;
+
+// Sets the interaction mode of the calling thread for a scope. A thread in the mode "global", the default, may not
+// allocate, free or query an event while any stream is captured in that mode: the call fails and invalidates the capture.
+// The runtime makes such calls for its own purposes, where the program only requested a tensor, so it makes them as
+// "relaxed".
+struct MUSAStreamCaptureModeGuard {
+  explicit MUSAStreamCaptureModeGuard(musaStreamCaptureMode desired = musaStreamCaptureModeRelaxed) noexcept
+      : mode_(desired), exchanged_(exchange_stream_capture_mode(&mode_)) {}
+  ~MUSAStreamCaptureModeGuard() {
+    if (exchanged_) {
+      exchange_stream_capture_mode(&mode_);
+    }
+  }
+  MUSAStreamCaptureModeGuard(const MUSAStreamCaptureModeGuard&) = delete;
+  MUSAStreamCaptureModeGuard& operator=(const MUSAStreamCaptureModeGuard&) = delete;
+
+ private:
+  musaStreamCaptureMode mode_;
+  bool exchanged_;
 };
 
 } // namespace c10::musa

@@ -72,8 +72,8 @@ void defer_error(std::exception_ptr error) {
 }
 
 void defer_error(std::string message) {
-  defer_error(std::make_exception_ptr(
-      c10::Error({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, std::move(message))));
+  defer_error(
+      std::make_exception_ptr(c10::Error({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, std::move(message))));
 }
 
 void forget_deferred_error(const std::exception_ptr& error) {

@@ -25,15 +25,11 @@ class MUSAEvent {
     C10_MUSA_CHECK(musaIpcOpenEventHandle(&event_, *handle));
   }
 
-  ~MUSAEvent() {
-    destroy();
-  }
+  ~MUSAEvent() { destroy(); }
 
   MUSAEvent(const MUSAEvent&) = delete;
   MUSAEvent& operator=(const MUSAEvent&) = delete;
-  MUSAEvent(MUSAEvent&& other) noexcept {
-    swap(other);
-  }
+  MUSAEvent(MUSAEvent&& other) noexcept { swap(other); }
   MUSAEvent& operator=(MUSAEvent&& other) noexcept {
     if (this != &other) {
       destroy();
@@ -42,30 +38,18 @@ class MUSAEvent {
     return *this;
   }
 
-  operator musaEvent_t() const {
-    return event_;
-  }
-  friend bool operator<(const MUSAEvent& left, const MUSAEvent& right) {
-    return left.event_ < right.event_;
-  }
+  operator musaEvent_t() const { return event_; }
+  friend bool operator<(const MUSAEvent& left, const MUSAEvent& right) { return left.event_ < right.event_; }
 
   // Empty until the event exists.
   std::optional<Device> device() const {
     return isCreated() ? std::optional<Device>(Device(DeviceType::PrivateUse1, device_index_)) : std::nullopt;
   }
-  bool isCreated() const {
-    return event_ != nullptr;
-  }
-  DeviceIndex device_index() const {
-    return device_index_;
-  }
-  musaEvent_t event() const {
-    return event_;
-  }
+  bool isCreated() const { return event_ != nullptr; }
+  DeviceIndex device_index() const { return device_index_; }
+  musaEvent_t event() const { return event_; }
 
-  void record() {
-    record(getCurrentMUSAStream());
-  }
+  void record() { record(getCurrentMUSAStream()); }
   void recordOnce(const MUSAStream& stream) {
     if (!recorded_) {
       record(stream);
@@ -121,8 +105,9 @@ class MUSAEvent {
     TORCH_CHECK_VALUE(
         recorded_ && other.recorded_, "Both events must be recorded before the time between them can be queried.");
     TORCH_CHECK(
-        device_index_ == other.device_index_, "Both events must be of one device, but they are of musa:",
-        static_cast<int>(device_index_), " and musa:", static_cast<int>(other.device_index_), ".");
+        device_index_ == other.device_index_,
+        "Both events must be of one device, but they are of musa:", static_cast<int>(device_index_),
+        " and musa:", static_cast<int>(other.device_index_), ".");
     TORCH_CHECK(
         query() && other.query(), "Both events must have finished.\nFix: call synchronize() on the later one first.");
     MUSAGuard guard(device_index_);

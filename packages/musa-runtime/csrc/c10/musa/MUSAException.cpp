@@ -40,8 +40,7 @@ const char* advice(musaError_t error) {
     case musaErrorStreamCaptureIsolation:
       return "\nA graph cannot wait for work outside of it. Fix: let the side stream wait for the capturing stream, "
              "inside the capture, before it is used; wait for events of earlier work before the capture begins.";
-    default:
-      return "";
+    default: return "";
   }
 }
 
@@ -53,12 +52,7 @@ std::string describe(musaError_t error, const char* call) {
 
 } // namespace
 
-void throw_musa_error(
-    musaError_t error,
-    const char* call,
-    const char* function,
-    const char* file,
-    uint32_t line) {
+void throw_musa_error(musaError_t error, const char* call, const char* function, const char* file, uint32_t line) {
   // Otherwise the stale code would be returned by the next unrelated musaGetLastError().
   (void)musaGetLastError();
   throw c10::AcceleratorError({function, file, line}, static_cast<int32_t>(error), describe(error, call));

@@ -22,7 +22,8 @@ std::atomic<bool> forked_after_count{false};
 
 std::string visible_devices_text() {
   const char* value = std::getenv("MUSA_VISIBLE_DEVICES");
-  return value == nullptr ? "MUSA_VISIBLE_DEVICES is not set" : c10::str("MUSA_VISIBLE_DEVICES='", printable(value), "'");
+  return value == nullptr ? "MUSA_VISIBLE_DEVICES is not set"
+                          : c10::str("MUSA_VISIBLE_DEVICES='", printable(value), "'");
 }
 
 struct DeviceCount {
@@ -54,33 +55,27 @@ thread_local bool device_was_set = false;
 
 } // namespace
 
-DeviceIndex device_count() noexcept {
-  return counted().count;
-}
+DeviceIndex device_count() noexcept { return counted().count; }
 
 void warn_if_visible_devices_changed() {
   const std::string now = visible_devices_text();
   if (now != counted().visible_devices) {
     TORCH_WARN(
-        now, ", but when the devices were counted ", counted().visible_devices, ". The SDK reads the variable once, so the "
+        now, ", but when the devices were counted ", counted().visible_devices,
+        ". The SDK reads the variable once, so the "
         "change has no effect.\nFix: set it before the first call of torch.musa.device_count() or is_available(), or before "
         "the process starts.");
   }
 }
 
-bool counted_before_fork() noexcept {
-  return forked_after_count.load(std::memory_order_relaxed);
-}
+bool counted_before_fork() noexcept { return forked_after_count.load(std::memory_order_relaxed); }
 
-musaError_t device_count_error() noexcept {
-  return counted().error;
-}
+musaError_t device_count_error() noexcept { return counted().error; }
 
 DeviceIndex device_count_ensure_non_zero() {
   const DeviceCount& answer = counted();
   TORCH_CHECK(
-      answer.count > 0,
-      "No musa device can be used: musaGetDeviceCount returned ",
+      answer.count > 0, "No musa device can be used: musaGetDeviceCount returned ",
       answer.error == musaSuccess ? "0 devices" : musaGetErrorName(answer.error), " (", visible_devices_text(), ").\n",
       "Likely causes: MUSA_VISIBLE_DEVICES hides every device or cannot be parsed (a comma-separated list of indices is "
       "expected), or the driver is not running.\nFix: python -m torch_musa doctor");
@@ -93,9 +88,8 @@ void check_device_index(DeviceIndex device) {
   }
   const DeviceIndex count = device_count_ensure_non_zero();
   TORCH_CHECK(
-      device >= 0 && device < count,
-      "Invalid device musa:", static_cast<int>(device), ": this process sees ", static_cast<int>(count),
-      " musa device(s), numbered from 0 (", visible_devices_text(), ").\n",
+      device >= 0 && device < count, "Invalid device musa:", static_cast<int>(device), ": this process sees ",
+      static_cast<int>(count), " musa device(s), numbered from 0 (", visible_devices_text(), ").\n",
       "Fix: use an index below torch.musa.device_count(), or make more devices visible.");
 }
 
@@ -111,9 +105,7 @@ void set_device(DeviceIndex device) {
   device_was_set = true;
 }
 
-bool device_is_chosen() noexcept {
-  return device_was_set;
-}
+bool device_is_chosen() noexcept { return device_was_set; }
 
 void device_synchronize() {
   C10_MUSA_CHECK(musaDeviceSynchronize());
@@ -168,9 +160,7 @@ DeviceIndex ExchangeDevice(DeviceIndex device) {
   return before;
 }
 
-DeviceIndex MaybeExchangeDevice(DeviceIndex device) {
-  return device < 0 ? current_device() : ExchangeDevice(device);
-}
+DeviceIndex MaybeExchangeDevice(DeviceIndex device) { return device < 0 ? current_device() : ExchangeDevice(device); }
 
 const musaDeviceProp& device_properties(DeviceIndex device) {
   struct Entry {
@@ -188,12 +178,6 @@ const musaDeviceProp& device_properties(DeviceIndex device) {
     entry.known.store(true, std::memory_order_release);
   }
   return entry.properties;
-}
-
-bool host_addressable() {
-  // All devices of a machine are of one kind (SoC or boards), so device 0 represents them all.
-  static const bool answer = device_count() > 0 && device_properties(0).integrated != 0;
-  return answer;
 }
 
 } // namespace c10::musa

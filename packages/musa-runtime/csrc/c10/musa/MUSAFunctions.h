@@ -32,9 +32,7 @@ C10_MUSA_API void device_synchronize();
 C10_MUSA_API musaError_t GetDevice(DeviceIndex* device);
 C10_MUSA_API musaError_t SetDevice(DeviceIndex device);
 // In CUDA it creates no context; MUSA has no context to create.
-inline musaError_t MaybeSetDevice(DeviceIndex device) {
-  return SetDevice(device);
-}
+inline musaError_t MaybeSetDevice(DeviceIndex device) { return SetDevice(device); }
 // For destructors of guards: never throws, and retries once.
 C10_MUSA_API void restore_device(DeviceIndex device) noexcept;
 C10_MUSA_API DeviceIndex ExchangeDevice(DeviceIndex device);
@@ -43,11 +41,7 @@ C10_MUSA_API DeviceIndex MaybeExchangeDevice(DeviceIndex device);
 
 // Properties are read from the SDK once per device; the reference is valid until the process ends.
 C10_MUSA_API const musaDeviceProp& device_properties(DeviceIndex device);
-// Whether the host can address the memory of the devices (an SoC with unified memory, or the emulator's default).
-C10_MUSA_API bool host_addressable();
 
-inline DeviceIndex resolve_device_index(DeviceIndex device) {
-  return device < 0 ? current_device() : device;
-}
+inline DeviceIndex resolve_device_index(DeviceIndex device) { return device < 0 ? current_device() : device; }
 
 } // namespace c10::musa

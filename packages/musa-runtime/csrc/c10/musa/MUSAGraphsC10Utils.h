@@ -11,30 +11,6 @@
 
 namespace c10::musa {
 
-// Swaps the capture interaction mode of the calling thread with *mode. Returns false, and swaps nothing, if the SDK has no
-// musaThreadExchangeStreamCaptureMode (SDK 4.x does not publish it) or the call fails.
-C10_MUSA_API bool exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept;
-
-// Sets the interaction mode of the calling thread for a scope. A thread in the mode "global", the default, may not
-// allocate, free or query an event while any stream is captured in that mode: the call fails and invalidates the capture.
-// The runtime makes such calls for its own purposes, where the program only requested a tensor, so it makes them as
-// "relaxed".
-struct MUSAStreamCaptureModeGuard {
-  explicit MUSAStreamCaptureModeGuard(musaStreamCaptureMode desired = musaStreamCaptureModeRelaxed) noexcept
-      : mode_(desired), exchanged_(exchange_stream_capture_mode(&mode_)) {}
-  ~MUSAStreamCaptureModeGuard() {
-    if (exchanged_) {
-      exchange_stream_capture_mode(&mode_);
-    }
-  }
-  MUSAStreamCaptureModeGuard(const MUSAStreamCaptureModeGuard&) = delete;
-  MUSAStreamCaptureModeGuard& operator=(const MUSAStreamCaptureModeGuard&) = delete;
-
- private:
-  musaStreamCaptureMode mode_;
-  bool exchanged_;
-};
-
 enum class CaptureStatus : int {
   None = musaStreamCaptureStatusNone,
   Active = musaStreamCaptureStatusActive,
@@ -43,12 +19,9 @@ enum class CaptureStatus : int {
 
 inline std::ostream& operator<<(std::ostream& os, CaptureStatus status) {
   switch (status) {
-    case CaptureStatus::None:
-      return os << "musaStreamCaptureStatusNone";
-    case CaptureStatus::Active:
-      return os << "musaStreamCaptureStatusActive";
-    case CaptureStatus::Invalidated:
-      return os << "musaStreamCaptureStatusInvalidated";
+    case CaptureStatus::None: return os << "musaStreamCaptureStatusNone";
+    case CaptureStatus::Active: return os << "musaStreamCaptureStatusActive";
+    case CaptureStatus::Invalidated: return os << "musaStreamCaptureStatusInvalidated";
   }
   return os << "unknown musaStreamCaptureStatus " << static_cast<int>(status);
 }
@@ -66,8 +39,6 @@ C10_MUSA_API bool current_stream_is_capturing();
 
 // The same for kernels and predicates of packs, which run at every call of an operator: cheap unless a capture between
 // markCaptureBegin and markCaptureEnd is in progress in this process.
-inline bool capturing() {
-  return capture_in_progress() && current_stream_is_capturing();
-}
+inline bool capturing() { return capture_in_progress() && current_stream_is_capturing(); }
 
 } // namespace c10::musa

@@ -4,6 +4,7 @@
 
 #include <c10/core/impl/InlineDeviceGuard.h>
 #include <c10/core/impl/InlineStreamGuard.h>
+#include <c10/musa/MUSAKernelGuard.h>
 #include <c10/musa/MUSAStream.h>
 #include <c10/musa/impl/MUSAGuardImpl.h>
 
@@ -19,42 +20,13 @@ struct MUSAGuard {
   MUSAGuard(const MUSAGuard&) = delete;
   MUSAGuard& operator=(const MUSAGuard&) = delete;
 
-  void set_device(Device device) {
-    guard_.set_device(device);
-  }
-  void set_index(DeviceIndex device) {
-    guard_.set_index(device);
-  }
-  Device original_device() const {
-    return guard_.original_device();
-  }
-  Device current_device() const {
-    return guard_.current_device();
-  }
+  void set_device(Device device) { guard_.set_device(device); }
+  void set_index(DeviceIndex device) { guard_.set_index(device); }
+  Device original_device() const { return guard_.original_device(); }
+  Device current_device() const { return guard_.current_device(); }
 
  private:
   c10::impl::InlineDeviceGuard<impl::MUSAGuardImpl> guard_;
-};
-
-// Sets the device for a scope whose code does not change it: calls the SDK at the end only if it did at the beginning.
-class MUSAKernelGuard {
- public:
-  explicit MUSAKernelGuard(DeviceIndex device) : original_(ExchangeDevice(device)), device_(device) {}
-  // Without a device, the current one is kept.
-  explicit MUSAKernelGuard(std::optional<Device> device)
-      : original_(device.has_value() ? ExchangeDevice(device->index()) : -1),
-        device_(device.has_value() ? device->index() : -1) {}
-  ~MUSAKernelGuard() {
-    if (original_ != device_) {
-      restore_device(original_);
-    }
-  }
-  MUSAKernelGuard(const MUSAKernelGuard&) = delete;
-  MUSAKernelGuard& operator=(const MUSAKernelGuard&) = delete;
-
- private:
-  const DeviceIndex original_;
-  const DeviceIndex device_;
 };
 
 // Sets the device only once a device is given.
@@ -65,15 +37,9 @@ struct OptionalMUSAGuard {
   OptionalMUSAGuard(const OptionalMUSAGuard&) = delete;
   OptionalMUSAGuard& operator=(const OptionalMUSAGuard&) = delete;
 
-  void set_device(Device device) {
-    guard_.set_device(device);
-  }
-  void set_index(DeviceIndex device) {
-    guard_.set_index(device);
-  }
-  void reset() {
-    guard_.reset();
-  }
+  void set_device(Device device) { guard_.set_device(device); }
+  void set_index(DeviceIndex device) { guard_.set_index(device); }
+  void reset() { guard_.reset(); }
 
  private:
   c10::impl::InlineOptionalDeviceGuard<impl::MUSAGuardImpl> guard_;
@@ -86,15 +52,9 @@ struct MUSAStreamGuard {
   MUSAStreamGuard(const MUSAStreamGuard&) = delete;
   MUSAStreamGuard& operator=(const MUSAStreamGuard&) = delete;
 
-  void reset_stream(Stream stream) {
-    guard_.reset_stream(stream);
-  }
-  MUSAStream original_stream() const {
-    return MUSAStream(MUSAStream::UNCHECKED, guard_.original_stream());
-  }
-  MUSAStream current_stream() const {
-    return MUSAStream(MUSAStream::UNCHECKED, guard_.current_stream());
-  }
+  void reset_stream(Stream stream) { guard_.reset_stream(stream); }
+  MUSAStream original_stream() const { return MUSAStream(MUSAStream::UNCHECKED, guard_.original_stream()); }
+  MUSAStream current_stream() const { return MUSAStream(MUSAStream::UNCHECKED, guard_.current_stream()); }
 
  private:
   c10::impl::InlineStreamGuard<impl::MUSAGuardImpl> guard_;

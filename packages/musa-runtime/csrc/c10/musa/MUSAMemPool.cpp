@@ -10,9 +10,7 @@
 namespace c10::musa {
 
 MemPool::MemPool(
-    std::shared_ptr<MUSACachingAllocator::MUSAAllocator> allocator,
-    bool is_user_created,
-    bool use_on_oom,
+    std::shared_ptr<MUSACachingAllocator::MUSAAllocator> allocator, bool is_user_created, bool use_on_oom,
     bool no_split)
     : id_(graph_pool_handle(is_user_created)), device_(current_device()) {
   MUSACachingAllocator::createOrIncrefPool(device_, id_, std::move(allocator));
@@ -35,9 +33,7 @@ MemPool::~MemPool() {
   }
 }
 
-int MemPool::use_count() const {
-  return MUSACachingAllocator::getPoolUseCount(device_, id_);
-}
+int MemPool::use_count() const { return MUSACachingAllocator::getPoolUseCount(device_, id_); }
 
 MempoolId_t MemPool::graph_pool_handle(bool is_user_created) {
   // Starts at 1: {0, 0} is the default pool.

@@ -16,7 +16,8 @@ namespace {
 enum class Access : uint8_t { Unknown, Enabled, None };
 
 // By device and peer.
-std::array<std::array<std::atomic<Access>, C10_COMPILE_TIME_MAX_MUSA_DEVICES>, C10_COMPILE_TIME_MAX_MUSA_DEVICES> table{};
+std::array<std::array<std::atomic<Access>, C10_COMPILE_TIME_MAX_MUSA_DEVICES>, C10_COMPILE_TIME_MAX_MUSA_DEVICES>
+    table{};
 std::mutex enabling; // taken before the allocator's
 
 Access enable(DeviceIndex device, DeviceIndex peer) {
@@ -28,16 +29,14 @@ Access enable(DeviceIndex device, DeviceIndex peer) {
     return Access::None;
   }
   switch (const musaError_t error = musaDeviceEnablePeerAccess(peer, 0)) {
-    case musaSuccess:
-      break;
+    case musaSuccess: break;
     case musaErrorPeerAccessAlreadyEnabled: // by another library in this process, or by a call of this that failed below
       C10_MUSA_CLEAR_ERROR();
       break;
     case musaErrorTooManyPeers: // a limit of the hardware
       C10_MUSA_CLEAR_ERROR();
       return Access::None;
-    default:
-      throw_musa_error(error, "musaDeviceEnablePeerAccess(peer, 0)", __func__, __FILE__, __LINE__);
+    default: throw_musa_error(error, "musaDeviceEnablePeerAccess(peer, 0)", __func__, __FILE__, __LINE__);
   }
   MUSACachingAllocator::allowPeer(peer, device);
   return Access::Enabled;

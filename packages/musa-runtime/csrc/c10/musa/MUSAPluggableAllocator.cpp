@@ -24,7 +24,8 @@ void for_each_figure(DeviceStats& stats, Visit visit) {
   for (StatArray* count : {&stats.allocation, &stats.segment, &stats.active}) {
     visit((*count)[kAll], false);
   }
-  for (StatArray* bytes : {&stats.allocated_bytes, &stats.reserved_bytes, &stats.active_bytes, &stats.requested_bytes}) {
+  for (StatArray* bytes :
+       {&stats.allocated_bytes, &stats.reserved_bytes, &stats.active_bytes, &stats.requested_bytes}) {
     visit((*bytes)[kAll], true);
   }
 }
@@ -103,18 +104,14 @@ DataPtr MUSAPluggableAllocator::allocate(size_t nbytes) {
   return {ptr, ptr, &delete_allocation, Device(DeviceType::PrivateUse1, device)};
 }
 
-DeleterFnPtr MUSAPluggableAllocator::raw_deleter() const {
-  return &delete_allocation;
-}
+DeleterFnPtr MUSAPluggableAllocator::raw_deleter() const { return &delete_allocation; }
 
 bool MUSAPluggableAllocator::owns(const void* ptr) {
   const std::lock_guard<std::mutex> guard(mutex_);
   return live_.count(ptr) != 0;
 }
 
-std::string MUSAPluggableAllocator::name() {
-  return "pluggable";
-}
+std::string MUSAPluggableAllocator::name() { return "pluggable"; }
 
 void MUSAPluggableAllocator::emptyCache(MempoolId_t /*id*/) {}
 

@@ -4,8 +4,7 @@
 
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSADeferredError.h>
-#include <c10/musa/MUSAGraphsC10Utils.h>
-#include <c10/musa/MUSAGuard.h>
+#include <c10/musa/MUSAKernelGuard.h>
 #include <c10/musa/MUSAStreamPool.h>
 
 #include <algorithm>
@@ -57,9 +56,7 @@ StreamId pool_id(int row, int index) {
   return (static_cast<StreamId>(index) << 4) | (static_cast<StreamId>(row) << 1) | 1;
 }
 
-bool is_pool_id(StreamId id) {
-  return (id & 1) != 0;
-}
+bool is_pool_id(StreamId id) { return (id & 1) != 0; }
 
 // The current stream of each device for this thread; id 0 is the default stream, on which a new thread starts.
 thread_local std::array<StreamId, C10_COMPILE_TIME_MAX_MUSA_DEVICES> current_ids{};
@@ -90,7 +87,7 @@ musaStream_t MUSAStream::stream() const {
   check_device_index(device_index());
   PoolStream& slot = device_pool(device_index()).streams[row][index];
   std::call_once(slot.once, [&] {
-    MUSAGuard guard(device_index());
+    const MUSAKernelGuard guard(device_index());
     musaStream_t created = nullptr;
     C10_MUSA_CHECK(musaStreamCreateWithPriority(&created, musaStreamNonBlocking, priorities().least - row));
     slot.handle.store(created, std::memory_order_release);
@@ -114,7 +111,7 @@ bool is_own_stream(musaStream_t stream, DeviceIndex device) noexcept {
 }
 
 bool MUSAStream::query() const {
-  MUSAGuard guard(device_index());
+  const MUSAKernelGuard guard(device_index());
   const musaError_t error = musaStreamQuery(stream());
   if (error == musaErrorNotReady) {
     (void)musaGetLastError();
@@ -127,7 +124,7 @@ bool MUSAStream::query() const {
 }
 
 void MUSAStream::synchronize() const {
-  MUSAGuard guard(device_index());
+  const MUSAKernelGuard guard(device_index());
   stream_synchronize(stream());
   check_deferred_error();
 }
@@ -150,15 +147,13 @@ int MUSAStream::priority() const {
   if (id() == 0) {
     return 0;
   }
-  MUSAGuard guard(device_index());
+  const MUSAKernelGuard guard(device_index());
   int priority = 0;
   C10_MUSA_CHECK(musaStreamGetPriority(stream(), &priority));
   return priority;
 }
 
-std::tuple<int, int> MUSAStream::priority_range() {
-  return {priorities().least, priorities().greatest};
-}
+std::tuple<int, int> MUSAStream::priority_range() { return {priorities().least, priorities().greatest}; }
 
 MUSAStream getDefaultMUSAStream(DeviceIndex device) {
   const DeviceIndex index = resolve_device_index(device);
@@ -199,9 +194,7 @@ MUSAStream getStreamFromPool(bool is_high_priority, DeviceIndex device) {
   return getStreamFromPool(is_high_priority ? priorities().greatest : 0, device);
 }
 
-bool side_streams_exist(DeviceIndex device) {
-  return device_pool(device).side_streams.load();
-}
+bool side_streams_exist(DeviceIndex device) { return device_pool(device).side_streams.load(); }
 
 MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device) {
   const DeviceIndex index = resolve_device_index(device);
@@ -216,8 +209,6 @@ MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device) {
   return make_stream(id, index);
 }
 
-std::ostream& operator<<(std::ostream& out, const MUSAStream& stream) {
-  return out << stream.unwrap();
-}
+std::ostream& operator<<(std::ostream& out, const MUSAStream& stream) { return out << stream.unwrap(); }
 
 } // namespace c10::musa

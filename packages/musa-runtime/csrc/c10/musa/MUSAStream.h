@@ -21,41 +21,21 @@ class C10_MUSA_API MUSAStream {
   }
   MUSAStream(Unchecked, Stream stream) : stream_(stream) {}
 
-  bool operator==(const MUSAStream& other) const noexcept {
-    return stream_ == other.stream_;
-  }
-  bool operator!=(const MUSAStream& other) const noexcept {
-    return stream_ != other.stream_;
-  }
+  bool operator==(const MUSAStream& other) const noexcept { return stream_ == other.stream_; }
+  bool operator!=(const MUSAStream& other) const noexcept { return stream_ != other.stream_; }
 
-  operator musaStream_t() const {
-    return stream();
-  }
-  operator Stream() const {
-    return stream_;
-  }
+  operator musaStream_t() const { return stream(); }
+  operator Stream() const { return stream_; }
 
   // The SDK's handle; creates a pool stream at its first use. Null for the default stream.
   musaStream_t stream() const;
 
-  DeviceType device_type() const {
-    return DeviceType::PrivateUse1;
-  }
-  DeviceIndex device_index() const {
-    return stream_.device_index();
-  }
-  Device device() const {
-    return stream_.device();
-  }
-  StreamId id() const {
-    return stream_.id();
-  }
-  Stream unwrap() const {
-    return stream_;
-  }
-  StreamData3 pack3() const {
-    return stream_.pack3();
-  }
+  DeviceType device_type() const { return DeviceType::PrivateUse1; }
+  DeviceIndex device_index() const { return stream_.device_index(); }
+  Device device() const { return stream_.device(); }
+  StreamId id() const { return stream_.id(); }
+  Stream unwrap() const { return stream_; }
+  StreamData3 pack3() const { return stream_.pack3(); }
   static MUSAStream unpack3(StreamId id, DeviceIndex device, DeviceType type) {
     return MUSAStream(Stream::unpack3(id, device, type));
   }

@@ -2,7 +2,8 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-#include <c10/musa/MUSAStream.h>
+#include <c10/core/Device.h>
+#include <musa_runtime.h>
 
 namespace c10::musa {
 

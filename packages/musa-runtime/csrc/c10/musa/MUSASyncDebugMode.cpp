@@ -15,13 +15,13 @@ void warn_or_error_on_sync(const char* what) {
     return;
   }
   TORCH_CHECK(
-      mode != SyncDebugMode::L_ERROR,
-      "called a synchronizing MUSA operation: ", what,
+      mode != SyncDebugMode::L_ERROR, "called a synchronizing MUSA operation: ", what,
       " makes the host wait for the device, and torch.musa.set_sync_debug_mode(\"error\") forbids that.\n"
       "Fix: keep the value on the device, copy with non_blocking=True from or to pinned memory, or allow it here with "
       "torch.musa.set_sync_debug_mode(\"default\").");
   TORCH_WARN(
-      "called a synchronizing MUSA operation: ", what, " makes the host wait for the device (reported because of "
+      "called a synchronizing MUSA operation: ", what,
+      " makes the host wait for the device (reported because of "
       "torch.musa.set_sync_debug_mode(\"warn\")).");
 }
 

@@ -18,12 +18,8 @@ enum class SyncDebugMode { L_DISABLED = 0, L_WARN, L_ERROR };
 // One per process; any thread may read and change it.
 class WarningState {
  public:
-  SyncDebugMode get_sync_debug_mode() const {
-    return mode_.load(std::memory_order_relaxed);
-  }
-  void set_sync_debug_mode(SyncDebugMode mode) {
-    mode_.store(mode, std::memory_order_relaxed);
-  }
+  SyncDebugMode get_sync_debug_mode() const { return mode_.load(std::memory_order_relaxed); }
+  void set_sync_debug_mode(SyncDebugMode mode) { mode_.store(mode, std::memory_order_relaxed); }
 
  private:
   std::atomic<SyncDebugMode> mode_{SyncDebugMode::L_DISABLED};

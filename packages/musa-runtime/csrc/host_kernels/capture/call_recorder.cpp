@@ -6,7 +6,7 @@
 #include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/util/ApproximateClock.h>
-#include <host_kernels/capture/captured_call.h>
+#include <host_kernels/capture/capture_state.h>
 #include <host_kernels/host_seed.h>
 #include <host_kernels/kernel_trace.h>
 
@@ -18,6 +18,8 @@ using c10::IValue;
 using torch::jit::Stack;
 
 std::atomic<int> captures_running{0};
+
+bool current_stream_is_recorded() { return CallRecorder::current() != nullptr; }
 
 // Consecutive calls on one stream: one host node.
 struct CallRecorder::Sequence {
@@ -76,7 +78,7 @@ bool same_place(const at::Tensor& made, const at::Tensor& wanted) {
   return made.const_data_ptr() == wanted.const_data_ptr() && made.strides() == wanted.strides();
 }
 
-bool lies_in(const at::Tensor& made, const std::vector<OfferedMemory>& memory) {
+bool is_within(const at::Tensor& made, const std::vector<OfferedMemory>& memory) {
   const auto* data = static_cast<const char*>(made.storage().data());
   return std::any_of(memory.begin(), memory.end(), [data](const OfferedMemory& each) {
     const auto* begin = static_cast<const char*>(each.data);
@@ -85,15 +87,14 @@ bool lies_in(const at::Tensor& made, const std::vector<OfferedMemory>& memory) {
 }
 
 // The kernel stored its results elsewhere, or with other strides than the meta kernel computed.
-void move_home(
-    std::vector<std::pair<at::Tensor, const at::Tensor*>>& strays,
-    const std::vector<OfferedMemory>& memory) {
-  for (auto& [made, wanted] : strays) {
-    if (lies_in(made, memory)) {
+void move_to_recorded_memory(
+    std::vector<std::pair<at::Tensor, const at::Tensor*>>& elsewhere, const std::vector<OfferedMemory>& memory) {
+  for (auto& [made, wanted] : elsewhere) {
+    if (is_within(made, memory)) {
       made = made.clone(); // it is where another result belongs
     }
   }
-  for (const auto& [made, wanted] : strays) {
+  for (const auto& [made, wanted] : elsewhere) {
     wanted->copy_(made);
   }
 }
@@ -104,8 +105,8 @@ void RecordedCall::run(ReplayScope& scope, Stack& stack, std::vector<OfferedMemo
   stack.assign(arguments.begin(), arguments.end());
   if (draw.has_value()) {
     at::Generator generator = draw->generator;
-    generator.set_current_seed(host_seed(
-        static_cast<uint64_t>(*draw->seed), static_cast<uint64_t>(*draw->offset) + draw->offset_in_graph));
+    generator.set_current_seed(
+        host_seed(static_cast<uint64_t>(*draw->seed), static_cast<uint64_t>(*draw->offset) + draw->offset_in_graph));
   }
   scratch.assign(offers.begin(), offers.end());
   scope.offer(scratch);
@@ -113,7 +114,7 @@ void RecordedCall::run(ReplayScope& scope, Stack& stack, std::vector<OfferedMemo
   scope.offer({});
 
   size_t next = 0;
-  std::vector<std::pair<at::Tensor, const at::Tensor*>> strays;
+  std::vector<std::pair<at::Tensor, const at::Tensor*>> elsewhere;
   const auto place_result = [&](const at::Tensor& made) {
     TORCH_CHECK(next < results.size(), "it returned more tensors than when it was captured");
     const at::Tensor& wanted = results[next++];
@@ -127,11 +128,10 @@ void RecordedCall::run(ReplayScope& scope, Stack& stack, std::vector<OfferedMemo
       return;
     }
     TORCH_CHECK(
-        made.sizes() == wanted.sizes() && made.scalar_type() == wanted.scalar_type(),
-        "its result is ", made.scalar_type(), made.sizes(), ", but the capture recorded ", wanted.scalar_type(),
-        wanted.sizes());
+        made.sizes() == wanted.sizes() && made.scalar_type() == wanted.scalar_type(), "its result is ",
+        made.scalar_type(), made.sizes(), ", but the capture recorded ", wanted.scalar_type(), wanted.sizes());
     if (made.numel() != 0 && !same_place(made, wanted)) {
-      strays.emplace_back(made, &wanted);
+      elsewhere.emplace_back(made, &wanted);
     }
   };
   for (const IValue& value : stack) {
@@ -145,16 +145,14 @@ void RecordedCall::run(ReplayScope& scope, Stack& stack, std::vector<OfferedMemo
       place_result(at::Tensor());
     }
   }
-  if (!strays.empty()) {
-    move_home(strays, offers);
+  if (!elsewhere.empty()) {
+    move_to_recorded_memory(elsewhere, offers);
   }
 }
 
 CallRecorder::CallRecorder(c10::DeviceIndex device) : device_(device) {}
 
-CallRecorder::~CallRecorder() {
-  end();
-}
+CallRecorder::~CallRecorder() { end(); }
 
 void CallRecorder::begin(unsigned long long capture_id) {
   capture_id_ = capture_id;
@@ -262,11 +260,13 @@ void CallRecorder::run_sequence(void* argument) {
   const RecordedCall* current = nullptr;
   const auto report = [&](const char* cause) {
     sequence.owner->failed_.store(true, std::memory_order_relaxed);
-    c10::musa::defer_error(c10::str(
-        "The replay of a musa graph failed at ", current == nullptr ? "its start" : c10::toString(current->op.operator_name()),
-        ": ", cause, "\nThe rest of that replay was not run. Likely causes: an index or another value in the graph's "
-        "inputs that the operator refuses, or memory that was freed since the capture.\nFix: check what was copied into "
-        "the static inputs; run the same operators eagerly to see where they fail."));
+    c10::musa::defer_error(
+        c10::str(
+            "The replay of a musa graph failed at ",
+            current == nullptr ? "its start" : c10::toString(current->op.operator_name()), ": ", cause,
+            "\nThe rest of that replay was not run. Likely causes: an index or another value in the graph's "
+            "inputs that the operator refuses, or memory that was freed since the capture.\nFix: check what was copied into "
+            "the static inputs; run the same operators eagerly to see where they fail."));
   };
   try {
     // A thread of the SDK computes with as many threads as the capturing thread did: their number decides how sums are
@@ -317,8 +317,8 @@ void CallRecorder::retire(std::unique_ptr<CallRecorder> recorder) {
     recorder->end();
     waiting.push_back(std::move(recorder));
   }
-  const auto finished = std::stable_partition(
-      waiting.begin(), waiting.end(), [](const auto& each) { return each->in_flight(); });
+  const auto finished =
+      std::stable_partition(waiting.begin(), waiting.end(), [](const auto& each) { return each->in_flight(); });
   std::move(finished, waiting.end(), std::back_inserter(done));
   waiting.erase(finished, waiting.end());
 }

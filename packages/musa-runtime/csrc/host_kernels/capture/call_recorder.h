@@ -65,17 +65,13 @@ class C10_MUSA_API CallRecorder {
   void fail(const std::string& reason);
   std::string failure() const;
 
-  c10::DeviceIndex device() const {
-    return device_;
-  }
+  c10::DeviceIndex device() const { return device_; }
   size_t calls() const;
 
   // Called around the launch of a replay. The nodes may run long after it.
   void replay_begins();
   void replay_refused();
-  bool in_flight() const {
-    return replays_.load(std::memory_order_acquire) != 0;
-  }
+  bool in_flight() const { return replays_.load(std::memory_order_acquire) != 0; }
 
   // Destroys a recorder once its last replay is over.
   static void retire(std::unique_ptr<CallRecorder> recorder);

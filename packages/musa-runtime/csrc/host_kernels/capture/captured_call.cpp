@@ -10,7 +10,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/COW.h>
 #include <c10/musa/MUSACachingAllocator.h>
-#include <c10/musa/MUSAFunctions.h>
+#include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSAGuard.h>
 #include <host_kernels/capture/call_recorder.h>
 #include <host_kernels/host_arguments.h>
@@ -47,9 +47,10 @@ at::Tensor shaped_like(const at::Tensor& tensor, const c10::Storage& storage, Di
 
 // Returns a CPU storage over memory that it does not own.
 c10::Storage storage_over(void* data, size_t nbytes) {
-  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), nbytes, c10::DataPtr(data, c10::Device(DeviceType::CPU)),
-      c10::GetAllocator(DeviceType::CPU), /*resizable=*/true));
+  return c10::Storage(
+      c10::make_intrusive<c10::StorageImpl>(
+          c10::StorageImpl::use_byte_size_t(), nbytes, c10::DataPtr(data, c10::Device(DeviceType::CPU)),
+          c10::GetAllocator(DeviceType::CPU), /*resizable=*/true));
 }
 
 bool is_plain(const at::Tensor& tensor) {
@@ -88,8 +89,7 @@ class Forms {
       if (form.tensor.is_same(tensor)) {
         if (!form.host.defined()) {
           // A host value is a constant of the graph, like the arguments of a kernel.
-          form.host = tensor.is_cpu() ? tensor.clone()
-                                      : shaped_like(tensor, host_storage(tensor), DispatchKey::CPU);
+          form.host = tensor.is_cpu() ? tensor.clone() : shaped_like(tensor, host_storage(tensor), DispatchKey::CPU);
           if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
             form.host.unsafeGetTensorImpl()->set_wrapped_number(true);
           }
@@ -136,8 +136,10 @@ class Forms {
     }
     if (tensor.device() != c10::Device(DeviceType::PrivateUse1, device_)) {
       refuse_to_capture(
-          op_, c10::str("it has an operand on ", tensor.device(), ", and the graph is captured on musa:",
-                        static_cast<int>(device_)));
+          op_,
+          c10::str(
+              "it has an operand on ", tensor.device(),
+              ", and the graph is captured on musa:", static_cast<int>(device_)));
     }
   }
 
@@ -147,9 +149,11 @@ class Forms {
         return form.meta.unsafeGetTensorImpl()->unsafe_storage();
       }
     }
-    return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-        c10::StorageImpl::use_byte_size_t(), tensor.storage().nbytes(), c10::DataPtr(nullptr, c10::Device(DeviceType::Meta)),
-        c10::GetAllocator(DeviceType::Meta), /*resizable=*/true));
+    return c10::Storage(
+        c10::make_intrusive<c10::StorageImpl>(
+            c10::StorageImpl::use_byte_size_t(), tensor.storage().nbytes(),
+            c10::DataPtr(nullptr, c10::Device(DeviceType::Meta)), c10::GetAllocator(DeviceType::Meta),
+            /*resizable=*/true));
   }
 
   c10::Storage host_storage(const at::Tensor& tensor) const {
@@ -206,10 +210,7 @@ bool is_written(const c10::Argument& argument) {
 
 // The shapes of the results. Empty if the operator only changes its arguments and has no meta kernel.
 std::optional<Stack> shapes_of_results(
-    const OperatorHandle& op,
-    const std::string& name,
-    const std::vector<IValue>& arguments,
-    Forms& forms) {
+    const OperatorHandle& op, const std::string& name, const std::vector<IValue>& arguments, Forms& forms) {
   const c10::FunctionSchema& schema = op.schema();
   Stack stack;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -226,8 +227,7 @@ std::optional<Stack> shapes_of_results(
     const c10::impl::ExcludeDispatchKeyGuard below(kAboveBackends);
     op.callBoxed(&stack);
   } catch (const c10::NotImplementedError&) {
-    const bool only_arguments =
-        std::all_of(schema.returns().begin(), schema.returns().end(), is_written);
+    const bool only_arguments = std::all_of(schema.returns().begin(), schema.returns().end(), is_written);
     if (!only_arguments) {
       refuse_to_capture(
           name, "torch has no meta kernel for it, so that the shape of its result is known only once it has run");
@@ -282,9 +282,7 @@ class Results {
   }
 
   // Whether no memory was allocated, so that there is nothing to compute.
-  bool all_views() const {
-    return taken_ != 0 && new_ == 0;
-  }
+  bool all_views() const { return taken_ != 0 && new_ == 0; }
 
  private:
   at::Tensor tensor(const at::Tensor& shape) {
@@ -375,15 +373,9 @@ RecordedCall::Draw draw_from(const std::optional<at::Generator>& given, c10::Dev
   return {at::make_generator<at::CPUGeneratorImpl>(), state.seed_.ptr, state.offset_.ptr, state.offset_intragraph_};
 }
 
-void record_boxed(const OperatorHandle& op, Stack* stack) {
-  record_call(op, stack);
-}
+void record_boxed(const OperatorHandle& op, Stack* stack) { record_call(op, stack); }
 
 } // namespace
-
-bool current_stream_is_recorded() {
-  return CallRecorder::current() != nullptr;
-}
 
 const c10::KernelFunction& recording_kernel() {
   static const c10::KernelFunction kernel = c10::KernelFunction::makeFromBoxedFunction<&record_boxed>();
@@ -397,7 +389,8 @@ bool capture_failed() {
 
 void refuse_to_capture(const std::string& op, const std::string& reason) {
   const std::string text = c10::str(
-      op, " cannot be captured into a musa graph: ", reason, ".\nFix: move the call out of the capture, or use an operator "
+      op, " cannot be captured into a musa graph: ", reason,
+      ".\nFix: move the call out of the capture, or use an operator "
       "whose result does not depend on values (torch.where in place of indexing with a mask, a fixed size in place of "
       "nonzero).");
   if (CallRecorder* recorder = CallRecorder::current()) {
@@ -470,8 +463,7 @@ void record_call(const OperatorHandle& op, Stack* stack) {
       } else if (is_of_kind(argument, c10::TypeKind::DeviceObjType)) {
         call.arguments.emplace_back(c10::Device(DeviceType::CPU));
       } else {
-        call.arguments.push_back(
-            converted(arguments[i], [&](const at::Tensor& each) { return forms.host(each); }));
+        call.arguments.push_back(converted(arguments[i], [&](const at::Tensor& each) { return forms.host(each); }));
       }
     }
     recorder->append(std::move(call), c10::musa::getCurrentMUSAStream());

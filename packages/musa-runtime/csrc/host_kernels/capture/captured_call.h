@@ -5,8 +5,8 @@
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/musa/MUSAMacros.h>
+#include <host_kernels/capture/capture_state.h>
 
-#include <atomic>
 #include <string>
 
 // Replaces native kernels while a graph is captured. A native kernel is host code on the calling thread, so the SDK cannot
@@ -15,19 +15,6 @@
 // makes the call on that memory is added to the graph.
 
 namespace musa_runtime {
-
-class CallRecorder;
-
-// The number of captures in progress in this process, on any thread.
-C10_MUSA_API extern std::atomic<int> captures_running;
-
-// Whether the current stream of the current device belongs to one of them.
-C10_MUSA_API bool current_stream_is_recorded();
-
-// Checked before every native call: one load and one branch unless a graph is being captured on some thread.
-inline bool capturing() {
-  return captures_running.load(std::memory_order_relaxed) != 0 && current_stream_is_recorded();
-}
 
 // A boxed kernel that records the call of its operator.
 C10_MUSA_API const c10::KernelFunction& recording_kernel();

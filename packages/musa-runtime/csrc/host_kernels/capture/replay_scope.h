@@ -18,9 +18,7 @@ class ReplayScope {
   ReplayScope& operator=(const ReplayScope&) = delete;
 
   // Offers memory to later allocations. The list must outlive the scope or the next offer.
-  void offer(std::span<OfferedMemory> memory) {
-    offer_memory(memory);
-  }
+  void offer(std::span<OfferedMemory> memory) { offer_memory(memory); }
 
  private:
   c10::impl::ExcludeDispatchKeyGuard exclude_;

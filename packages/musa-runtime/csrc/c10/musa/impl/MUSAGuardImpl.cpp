@@ -4,18 +4,14 @@
 
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSADeferredError.h>
-#include <c10/musa/MUSAGuard.h>
+#include <c10/musa/MUSAKernelGuard.h>
 
 namespace c10::musa::impl {
 namespace {
 
-Device musa_device(DeviceIndex index) {
-  return Device(DeviceType::PrivateUse1, index);
-}
+Device musa_device(DeviceIndex index) { return Device(DeviceType::PrivateUse1, index); }
 
-musaEvent_t as_event(void* event) {
-  return static_cast<musaEvent_t>(event);
-}
+musaEvent_t as_event(void* event) { return static_cast<musaEvent_t>(event); }
 
 } // namespace
 
@@ -24,9 +20,7 @@ Device MUSAGuardImpl::exchangeDevice(Device device) const {
   return musa_device(MaybeExchangeDevice(device.index()));
 }
 
-Device MUSAGuardImpl::getDevice() const {
-  return musa_device(current_device());
-}
+Device MUSAGuardImpl::getDevice() const { return musa_device(current_device()); }
 
 void MUSAGuardImpl::setDevice(Device device) const {
   TORCH_INTERNAL_ASSERT(device.type() == DeviceType::PrivateUse1);
@@ -39,9 +33,7 @@ void MUSAGuardImpl::uncheckedSetDevice(Device device) const noexcept {
   }
 }
 
-DeviceIndex MUSAGuardImpl::deviceCount() const noexcept {
-  return device_count();
-}
+DeviceIndex MUSAGuardImpl::deviceCount() const noexcept { return device_count(); }
 
 DeviceCapability MUSAGuardImpl::getDeviceCapability(Device /*device*/) const {
   // The dtypes that support arithmetic. torch's default adds those that can only be stored and converted: float8, quantized
@@ -57,17 +49,13 @@ DeviceCapability MUSAGuardImpl::getDeviceCapability(Device /*device*/) const {
 }
 
 void MUSAGuardImpl::synchronizeDevice(DeviceIndex device) const {
-  MUSAGuard guard(resolve_device_index(device));
+  const MUSAKernelGuard guard(resolve_device_index(device));
   device_synchronize();
 }
 
-Stream MUSAGuardImpl::getStream(Device device) const {
-  return getCurrentMUSAStream(device.index()).unwrap();
-}
+Stream MUSAGuardImpl::getStream(Device device) const { return getCurrentMUSAStream(device.index()).unwrap(); }
 
-Stream MUSAGuardImpl::getDefaultStream(Device device) const {
-  return getDefaultMUSAStream(device.index()).unwrap();
-}
+Stream MUSAGuardImpl::getDefaultStream(Device device) const { return getDefaultMUSAStream(device.index()).unwrap(); }
 
 Stream MUSAGuardImpl::getStreamFromGlobalPool(Device device, bool is_high_priority) const {
   return getStreamFromPool(is_high_priority, device.index()).unwrap();
@@ -88,13 +76,9 @@ void* MUSAGuardImpl::getStreamNativeHandle(const Stream stream) const {
   return static_cast<void*>(MUSAStream(stream).stream());
 }
 
-bool MUSAGuardImpl::queryStream(const Stream& stream) const {
-  return MUSAStream(stream).query();
-}
+bool MUSAGuardImpl::queryStream(const Stream& stream) const { return MUSAStream(stream).query(); }
 
-void MUSAGuardImpl::synchronizeStream(const Stream& stream) const {
-  MUSAStream(stream).synchronize();
-}
+void MUSAGuardImpl::synchronizeStream(const Stream& stream) const { MUSAStream(stream).synchronize(); }
 
 bool MUSAGuardImpl::isStreamCapturing(const Stream& stream) const {
   musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
@@ -106,16 +90,12 @@ void MUSAGuardImpl::recordDataPtrOnStream(const DataPtr& data, const Stream& str
   MUSACachingAllocator::recordStream(data, MUSAStream(stream));
 }
 
-void MUSAGuardImpl::record(
-    void** event,
-    const Stream& stream,
-    const DeviceIndex device,
-    const EventFlag flag) const {
+void MUSAGuardImpl::record(void** event, const Stream& stream, const DeviceIndex device, const EventFlag flag) const {
   TORCH_CHECK(
-      device == -1 || device == stream.device_index(),
-      "An event of musa:", static_cast<int>(device), " cannot be recorded on ", stream,
+      device == -1 || device == stream.device_index(), "An event of musa:", static_cast<int>(device),
+      " cannot be recorded on ", stream,
       ": an event belongs to one device. Fix: create the event on the stream's device.");
-  MUSAGuard guard(stream.device_index());
+  const MUSAKernelGuard guard(stream.device_index());
   musaEvent_t handle = as_event(*event);
   if (handle == nullptr) {
     const unsigned flags = flag == EventFlag::BACKEND_DEFAULT ? musaEventDefault : musaEventDisableTiming;
@@ -129,7 +109,7 @@ void MUSAGuardImpl::block(void* event, const Stream& stream) const {
   if (event == nullptr) {
     return; // never recorded: nothing to wait for
   }
-  MUSAGuard guard(stream.device_index());
+  const MUSAKernelGuard guard(stream.device_index());
   C10_MUSA_CHECK(musaStreamWaitEvent(MUSAStream(stream).stream(), as_event(event), 0));
 }
 
@@ -166,7 +146,7 @@ double MUSAGuardImpl::elapsedTime(void* start, void* end, const DeviceIndex devi
   TORCH_CHECK(
       start != nullptr && end != nullptr,
       "Both events must have been recorded before the time between them can be queried.");
-  MUSAGuard guard(resolve_device_index(device));
+  const MUSAKernelGuard guard(resolve_device_index(device));
   float milliseconds = 0.0f;
   C10_MUSA_CHECK(musaEventElapsedTime(&milliseconds, as_event(start), as_event(end)));
   return static_cast<double>(milliseconds);

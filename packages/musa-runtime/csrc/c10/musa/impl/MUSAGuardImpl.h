@@ -21,9 +21,7 @@ struct C10_MUSA_API MUSAGuardImpl final : c10::impl::DeviceGuardImplInterface {
     TORCH_CHECK(type == DeviceType::PrivateUse1, "MUSAGuardImpl serves musa devices, not ", type);
   }
 
-  DeviceType type() const override {
-    return DeviceType::PrivateUse1;
-  }
+  DeviceType type() const override { return DeviceType::PrivateUse1; }
   Device exchangeDevice(Device device) const override;
   Device getDevice() const override;
   void setDevice(Device device) const override;

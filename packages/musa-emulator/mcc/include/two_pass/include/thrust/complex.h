@@ -28,7 +28,7 @@ template <class T>
 __host__ __device__ complex<T> polar(const T&, const T& = T());
 
 #define MCC_COMPLEX_FUNCTION(name) \
-  template <class T>               \
+  template <class T> \
   __host__ __device__ complex<T> name(const complex<T>&);
 MCC_COMPLEX_FUNCTION(exp)
 MCC_COMPLEX_FUNCTION(log)

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <c10/musa/MUSACapabilities.h>
+
+#include <c10/musa/MUSACompat.h>
+#include <c10/musa/MUSAException.h>
+#include <c10/musa/MUSAFunctions.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
+
+// Exported by SDKs that declare capabilities.
+extern "C" __attribute__((weak)) int torch_musa_capability(const char* name);
+
+namespace c10::musa {
+namespace {
+
+bool declares(const char* name) { return torch_musa_capability != nullptr && torch_musa_capability(name) == 1; }
+
+// Whether the attributes of a small allocation have a host pointer.
+bool device_memory_has_host_pointer() {
+  const MUSAStreamCaptureModeGuard relaxed; // another thread may be capturing
+  void* memory = nullptr;
+  C10_MUSA_CHECK(musaMalloc(&memory, 1));
+  musaPointerAttributes attributes{};
+  const musaError_t error = musaPointerGetAttributes(&attributes, memory);
+  C10_MUSA_IGNORE_ERROR(musaFree(memory));
+  C10_MUSA_CHECK(error);
+  return attributes.hostPointer != nullptr;
+}
+
+Capabilities read_capabilities() {
+  device_count_ensure_non_zero();
+  Capabilities read;
+  read.host_addressable = device_memory_has_host_pointer();
+  read.computes_on_host = read.host_addressable && declares("computes_on_host");
+  return read;
+}
+
+} // namespace
+
+const Capabilities& capabilities() {
+  static const Capabilities read = read_capabilities();
+  return read;
+}
+
+bool host_addressable() { return device_count() > 0 && capabilities().host_addressable; }
+
+} // namespace c10::musa

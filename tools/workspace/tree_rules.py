@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Rules of this tree that no linter has: one version, and neither folders nor files of a csrc that include
+each other.
+
+A hook of .pre-commit-config.yaml runs this module.
+"""
+
+import graphlib
+import posixpath
+import re
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+from . import ROOT
+from .versions import check_versions
+
+_SOURCE = re.compile(r"(packages/[^/]+/csrc)/(.+\.(?:h|hpp|cpp|cc|c|inc|mu|muh))")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+_OWN_FILES = "."  # the files directly in csrc
+# Folders whose files still include each other: runtime, devices, streams and memory of the emulator are one.
+ENTANGLED = ("packages/musa-emulator/csrc/musart/engine",)
+_INCLUDE_ROOTS = (
+    "pack_sdk",
+    "include",
+)  # folders of a csrc whose headers are included by their names below it
+
+# For each level, a folder or csrc itself: its subfolders, and the subfolders that each of them includes.
+Levels = dict[str, dict[str, set[str]]]
+
+
+def tracked_files(root: Path) -> list[Path]:
+    """Returns the files that git has or would add."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    names = sorted({*listed.stdout.split("\0")} - {""})
+    return [root / name for name in names if (root / name).is_file()]
+
+
+def _included_file(user: str, included: str, files: dict[str, str]) -> str | None:
+    """Returns the name below csrc of a file that another one includes; None for a file of another package."""
+    folders = [*map(str, PurePosixPath(user).parents), *_INCLUDE_ROOTS]
+    candidates = (posixpath.normpath(f"{folder}/{included}") for folder in folders)
+    return next((name for name in candidates if name in files), None)
+
+
+def folder_levels(csrc: str, files: dict[str, str]) -> Levels:
+    """Returns the includes between subfolders of each folder. files: names below csrc, and their texts.
+
+    A folder and its subfolders may include each other, because they are one part. The files directly in csrc
+    and csrc's subfolders may not.
+    """
+    levels: Levels = {}
+    for user, text in files.items():
+        for included in _INCLUDE.findall(text):
+            used = _included_file(user, included, files) or user
+            user_folder, used_folder = (PurePosixPath(name).parent.parts for name in (user, used))
+            common = posixpath.commonpath([f"/{'/'.join(parts)}" for parts in (user_folder, used_folder)])
+            depth = len(PurePosixPath(common).parts) - 1
+            nodes = [(*parts, _OWN_FILES)[depth] for parts in (user_folder, used_folder)]
+            if nodes[0] != nodes[1] and not (depth and _OWN_FILES in nodes):
+                level = levels.setdefault(posixpath.normpath(csrc + common), {})
+                level.setdefault(nodes[0], set()).add(nodes[1])
+    return levels
+
+
+def unit_includes(csrc: str, files: dict[str, str]) -> dict[str, set[str]]:
+    """Returns the units that each unit includes, without those of its own folder if that is ENTANGLED. A unit
+    is a header with the source file of its name."""
+    includes: dict[str, set[str]] = {}
+    for user, text in files.items():
+        unit = posixpath.splitext(user)[0]
+        for included in _INCLUDE.findall(text):
+            used = posixpath.splitext(_included_file(user, included, files) or user)[0]
+            folders = {posixpath.dirname(f"{csrc}/{name}") for name in (unit, used)}
+            if used != unit and not (len(folders) == 1 and folders <= set(ENTANGLED)):
+                includes.setdefault(unit, set()).add(used)
+    return includes
+
+
+def check_includes(texts: dict[str, str]) -> list[str]:
+    """Returns a line for each csrc whose files, and each folder whose subfolders, include each other in a
+    cycle."""
+    trees: dict[str, dict[str, str]] = {}
+    for name, text in texts.items():
+        if match := _SOURCE.fullmatch(name):
+            trees.setdefault(match[1], {})[match[2]] = text
+    found = []
+    for csrc, files in trees.items():
+        try:
+            graphlib.TopologicalSorter(unit_includes(csrc, files)).prepare()
+        except graphlib.CycleError as error:
+            found.append(f"{csrc}: files include each other: {' <- '.join(error.args[1])}")
+        for folder, includes in folder_levels(csrc, files).items():
+            try:
+                graphlib.TopologicalSorter(includes).prepare()
+            except graphlib.CycleError as error:
+                found.append(f"{folder}: folders include each other: {' <- '.join(error.args[1])}")
+    return found
+
+
+def check_tree(root: Path) -> list[str]:
+    texts = {}
+    for path in tracked_files(root):
+        try:
+            texts[path.relative_to(root).as_posix()] = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # an image or another binary file has no lines to check
+    return check_versions(texts) + check_includes(texts)
+
+
+if __name__ == "__main__":
+    problems = check_tree(ROOT)
+    print("\n".join(problems))
+    sys.exit(bool(problems))
