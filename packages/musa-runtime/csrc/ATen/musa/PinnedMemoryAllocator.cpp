@@ -146,7 +146,7 @@ PinnedMemoryAllocator& instance() {
 
 void delete_pinned(void* context) { instance().free(context); }
 
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool pinned_allocator_registered = [] {
   at::setHostAllocator(at::kPrivateUse1, &instance());
   return true;
 }();

@@ -275,7 +275,7 @@ void take_from_torch(const std::string& text) {
   take_own(settings);
 }
 
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool configuration_registered = [] {
   // In a torch that also has CUDA, its allocator may have claimed some of these keys, and the only place for a hook.
   std::unordered_set<std::string> keys{
       "backend", "cpu", "per_process_memory_fraction", "pinned_use_musa_host_register", "release_lock_on_musamalloc",

@@ -186,7 +186,7 @@ void require_native(const char* what) {
       "Fix: do not call change_current_allocator(); a MemPool can take its memory from an allocator of your own.");
 }
 
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool allocator_registered = [] {
   SetAllocator(DeviceType::PrivateUse1, &instance());
   return true;
 }();

@@ -23,7 +23,9 @@ bool device_memory_has_host_pointer() {
   musaPointerAttributes attributes{};
   const musaError_t error = musaPointerGetAttributes(&attributes, memory);
   C10_MUSA_IGNORE_ERROR(musaFree(memory));
-  C10_MUSA_CHECK(error);
+  if (error != musaSuccess) {
+    throw_musa_error(error, "musaPointerGetAttributes(&attributes, memory)", __func__, __FILE__, __LINE__);
+  }
   return attributes.hostPointer != nullptr;
 }
 

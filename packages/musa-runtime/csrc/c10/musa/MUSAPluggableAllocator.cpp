@@ -31,7 +31,7 @@ void for_each_figure(DeviceStats& stats, Visit visit) {
 }
 
 // Runs in destructors, on any thread: must not throw.
-void delete_allocation(void* ptr) noexcept {
+void delete_program_allocation(void* ptr) noexcept {
   try {
     get()->raw_delete(ptr);
   } catch (const std::exception& error) {
@@ -101,10 +101,10 @@ DataPtr MUSAPluggableAllocator::allocate(size_t nbytes) {
         " bytes on musa:", static_cast<int>(device), "; ", stats.allocated_bytes[kAll].current,
         " bytes are allocated.\nLikely causes: the device is full; the allocation function failed.");
   }
-  return {ptr, ptr, &delete_allocation, Device(DeviceType::PrivateUse1, device)};
+  return {ptr, ptr, &delete_program_allocation, Device(DeviceType::PrivateUse1, device)};
 }
 
-DeleterFnPtr MUSAPluggableAllocator::raw_deleter() const { return &delete_allocation; }
+DeleterFnPtr MUSAPluggableAllocator::raw_deleter() const { return &delete_program_allocation; }
 
 bool MUSAPluggableAllocator::owns(const void* ptr) {
   const std::lock_guard<std::mutex> guard(mutex_);
@@ -119,7 +119,7 @@ void MUSAPluggableAllocator::recordStream(const DataPtr& data, Stream stream) {
   const MUSAStream use(stream);
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = live_.find(data.get_context());
-  if (data.get_deleter() != &delete_allocation || found == live_.end()) {
+  if (data.get_deleter() != &delete_program_allocation || found == live_.end()) {
     return; // foreign memory has its own owner, which tracks its streams
   }
   auto& uses = found->second.uses;
