@@ -7,7 +7,7 @@
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
-#include <host_kernels/kernel_trace.h>
+#include <musa_runtime/kernel_trace.h>
 #include <musa_compile/device_shims.h>
 #include <torch/csrc/inductor/aoti_torch/utils.h>
 

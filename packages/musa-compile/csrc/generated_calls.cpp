@@ -15,7 +15,7 @@
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAStream.h>
-#include <host_kernels/kernel_trace.h>
+#include <musa_runtime/kernel_trace.h>
 #include <structmember.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/Exceptions.h>

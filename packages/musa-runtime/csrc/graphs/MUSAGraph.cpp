@@ -11,8 +11,7 @@
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAMemPool.h>
-#include <host_kernels/capture/call_recorder.h>
-#include <host_kernels/capture/captured_call.h>
+#include <musa_runtime/graph_capture.h>
 
 #include <algorithm>
 #include <cstring>
@@ -24,14 +23,14 @@ namespace {
 namespace allocator = c10::musa::MUSACachingAllocator;
 using c10::musa::MUSAGuard;
 using c10::musa::MUSAStreamCaptureModeGuard;
-using musa_runtime::CallRecorder;
+using musa_runtime::GraphCapture;
 
 at::MUSAGeneratorImpl* impl_of(const at::Generator& generator) {
   return at::check_generator<at::MUSAGeneratorImpl>(generator);
 }
 
 // Called under the allocators' locks: neither waits nor allocates.
-bool belongs_to_capture(musaStream_t stream, unsigned long long capture_id, CallRecorder& recorder) {
+bool belongs_to_capture(musaStream_t stream, unsigned long long capture_id, GraphCapture& capture) {
   if (stream == nullptr || capture_id == 0) {
     return false;
   }
@@ -39,7 +38,7 @@ bool belongs_to_capture(musaStream_t stream, unsigned long long capture_id, Call
   unsigned long long id = 0;
   if (musaStreamGetCaptureInfo_v2(stream, &status, &id, nullptr, nullptr, nullptr) != musaSuccess) {
     C10_MUSA_CLEAR_ERROR();
-    recorder.fail("the SDK could not list the streams of the capture, so that memory may come from the wrong pool");
+    capture.fail("the SDK could not list the streams of the capture, so that memory may come from the wrong pool");
     return false;
   }
   return status != musaStreamCaptureStatusNone && id == capture_id;
@@ -96,7 +95,7 @@ void MUSAGraph::register_generator_state(const at::Generator& generator) {
 void MUSAGraph::capture_begin(c10::MempoolId_t pool, musaStreamCaptureMode capture_mode) {
   TORCH_CHECK(!capturing_, "This graph is being captured already. Fix: capture_end() first.");
   TORCH_CHECK(
-      recorder_ == nullptr, "This graph holds a capture already. Fix: reset() it first, or capture into a new graph.");
+      capture_ == nullptr, "This graph holds a capture already. Fix: reset() it first, or capture into a new graph.");
   at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
   try {
     begin(pool, capture_mode);
@@ -113,8 +112,8 @@ void MUSAGraph::begin(c10::MempoolId_t pool, musaStreamCaptureMode mode) {
       capture_stream_->id() != 0,
       "A graph cannot be captured on the default stream, with which all other streams are in order.\n"
       "Fix: capture in a side stream: with torch.musa.graph(graph): ..., or with torch.musa.stream(torch.musa.Stream()): ...");
-  TORCH_CHECK(CallRecorder::current() == nullptr, "The current stream is being captured into another graph already.");
-  CallRecorder::retire(nullptr); // frees the recorders of earlier graphs whose replays have ended
+  TORCH_CHECK(GraphCapture::current() == nullptr, "The current stream is being captured into another graph already.");
+  GraphCapture::retire(nullptr); // frees the work of earlier graphs whose replays have ended
   mempool_id_ =
       pool.first == 0 && pool.second == 0 ? c10::musa::MemPool::graph_pool_handle(/*is_user_created=*/false) : pool;
   host_pool_id_ =
@@ -125,16 +124,16 @@ void MUSAGraph::begin(c10::MempoolId_t pool, musaStreamCaptureMode mode) {
   seeds_ = at::detail::empty_strided_generic(
       {static_cast<int64_t>(registered_generators_.size()), 2}, {2, 1}, allocator::get(),
       c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), at::kLong);
-  recorder_ = std::make_unique<CallRecorder>(capture_dev_);
+  capture_ = std::make_unique<GraphCapture>(capture_dev_);
 
   allocator::markCaptureBegin(capture_dev_);
   marked_ = true;
   allocator::beginAllocateToPool(capture_dev_, mempool_id_, [this](musaStream_t stream) {
-    return belongs_to_capture(stream, capture_id_, *recorder_);
+    return belongs_to_capture(stream, capture_id_, *capture_);
   });
   filling_pool_ = holds_pool_ = true;
   host_allocator()->begin_allocate_to_pool(host_pool_id_, [this](c10::Stream stream) {
-    return belongs_to_capture(c10::musa::MUSAStream(stream).stream(), capture_id_, *recorder_);
+    return belongs_to_capture(c10::musa::MUSAStream(stream).stream(), capture_id_, *capture_);
   });
   filling_host_pool_ = holds_host_pool_ = true;
 
@@ -144,7 +143,7 @@ void MUSAGraph::begin(c10::MempoolId_t pool, musaStreamCaptureMode mode) {
   unsigned long long id = 0;
   C10_MUSA_CHECK(musaStreamGetCaptureInfo_v2(capture_stream_->stream(), &status, &id, nullptr, nullptr, nullptr));
   capture_id_.store(id);
-  recorder_->begin(id);
+  capture_->begin(id);
 
   auto* seeds = static_cast<int64_t*>(seeds_.mutable_data_ptr());
   for (at::Generator generator : registered_generators_) {
@@ -163,8 +162,8 @@ musaError_t MUSAGraph::stop_capture(musaGraph_t* graph) {
     error = end_capture_of(capture_stream_->stream(), graph);
   }
   capture_id_.store(0);
-  if (recorder_ != nullptr) {
-    recorder_->end();
+  if (capture_ != nullptr) {
+    capture_->end();
   }
   for (CapturedGenerator& each : generators_) {
     if (each.capturing) {
@@ -193,13 +192,15 @@ void MUSAGraph::capture_end() {
   const MUSAGuard guard(capture_dev_);
   std::string failure;
   try {
-    recorder_->append_finish(*capture_stream_);
+    if (musa_runtime::HostWork* work = capture_->work()) {
+      work->append_finish(*capture_stream_);
+    }
   } catch (const c10::Error& error) {
     failure = error.what_without_backtrace(); // the capture is invalid, as its end will report too
   }
   const musaError_t error = stop_capture(&graph_);
-  if (!recorder_->failure().empty()) {
-    failure = recorder_->failure();
+  if (!capture_->failure().empty()) {
+    failure = capture_->failure();
   }
   if (error != musaSuccess || !failure.empty()) {
     reset();
@@ -277,10 +278,15 @@ void MUSAGraph::replay() {
       !musa_runtime::capturing(),
       "A graph cannot be replayed inside the capture of another. Fix: replay one after the other.");
   fill_seeds();
-  recorder_->replay_begins();
+  musa_runtime::HostWork* const work = capture_->work();
+  if (work != nullptr) {
+    work->replay_begins();
+  }
   const musaError_t error = musaGraphLaunch(graph_exec_, c10::musa::getCurrentMUSAStream(capture_dev_).stream());
   if (C10_UNLIKELY(error != musaSuccess)) {
-    recorder_->replay_refused();
+    if (work != nullptr) {
+      work->replay_refused();
+    }
     c10::musa::throw_musa_error(error, "musaGraphLaunch(graph_exec, stream)", __func__, __FILE__, __LINE__);
   }
 }
@@ -307,8 +313,8 @@ void MUSAGraph::reset() {
   destroy_exec();
   destroy_graph();
   generators_.clear();
-  if (recorder_ != nullptr) {
-    CallRecorder::retire(std::move(recorder_));
+  if (capture_ != nullptr) {
+    GraphCapture::retire(std::move(capture_));
   }
   seeds_ = at::Tensor();
   if (std::exchange(holds_host_pool_, false)) {

@@ -9,7 +9,6 @@
 #include <c10/musa/MUSAAllocatorConfig.h>
 #include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSAFunctions.h>
-#include <host_kernels/cpu_allocations.h>
 #include <registry/op_registry.h>
 #include <transfer/storage.h>
 
@@ -46,10 +45,6 @@ void MUSAHooks::init() const {
   // Failures of packs that were loaded through a loader have been reported already.
   for (const musa_runtime::PackFailure& failure : musa_runtime::take_pack_failures()) {
     TORCH_WARN("Kernels are not used: ", failure.message);
-  }
-  if (c10::musa::host_addressable()) {
-    static const bool installed = (musa_runtime::install_scoped_cpu_allocator(), true);
-    (void)installed;
   }
   musa_runtime::OpRegistry::get().install();
 }

@@ -7,8 +7,8 @@
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/musa/MUSASyncDebugMode.h>
-#include <host_kernels/capture/captured_call.h>
-#include <host_kernels/host_scope.h>
+#include <musa_runtime/graph_capture.h>
+#include <musa_runtime/host/host_forms.h>
 #include <musa_runtime/op_pack.h>
 #include <torch/library.h>
 #include <transfer/memcpy.h>
@@ -17,7 +17,7 @@
 namespace at::musa {
 namespace {
 
-using musa_runtime::HostScope;
+using musa_runtime::HostCopies;
 using musa_runtime::HostTensor;
 
 // The most SDK calls for a strided copy within a device that no pack serves; one that needs more goes through the host.
@@ -56,21 +56,6 @@ Tensor sent_form(const Tensor& src, const Tensor& dst, at::ScalarType dtype) {
 
 // ---- torch_musa::_copy_on_device(self, src): within a device, equal shapes. An operator, so that packs may serve it.
 
-void copy_on_aliases(const Tensor& self, const Tensor& src) {
-  if (C10_UNLIKELY(musa_runtime::capturing())) {
-    static const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
-    torch::jit::Stack stack{self, src, false};
-    musa_runtime::record_call(op, &stack);
-    return;
-  }
-  HostScope scope;
-  scope.set_name("aten::copy_");
-  const Tensor host_self = scope.host_written(self);
-  const Tensor host_src = scope.host(src);
-  scope.enter();
-  host_self.copy_(host_src);
-}
-
 void copy_without_kernel(const Tensor& self, const Tensor& src) {
   if (is_as_stored(self, src) && memcpy_strided(self, src, kMostCopies)) {
     return;
@@ -96,7 +81,6 @@ TORCH_LIBRARY_FRAGMENT(torch_musa, m) {
 
 MUSA_OP_PACK(runtime, pack) {
   pack.impl("torch_musa::_copy_on_device", TORCH_FN(copy_without_kernel));
-  pack.of_provider("host").needs_host_addressable().impl("torch_musa::_copy_on_device", TORCH_FN(copy_on_aliases));
 }
 
 // ---- One function for each way of a copy. Tensors are strided, not empty and of equal sizes.
@@ -234,15 +218,12 @@ Scalar _local_scalar_dense(const Tensor& self) {
 
 // Between quantized tensors, or from floats into one: the host forms have the quantizers.
 Tensor& copy_quantized_(Tensor& self, const Tensor& src, bool non_blocking) {
-  HostScope scope;
-  const Tensor host_self = scope.host_written(self, HostTensor::Any);
-  const Tensor host_src = scope.host(src, HostTensor::Any);
-  if (self.is_cpu()) {
-    scope.keep_host_allocations();
-  }
-  scope.enter();
+  HostCopies forms;
+  const Tensor host_self = forms.host_written(self, HostTensor::Any);
+  const Tensor host_src = forms.host(src, HostTensor::Any);
+  forms.enter();
   host_self.copy_(host_src, non_blocking);
-  scope.write_back(self, host_self);
+  forms.write_back(self, host_self);
   return self;
 }
 

@@ -1,124 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <ops/Normalization.h>
-
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
+#include <musa_runtime/host/statistics_in_16_bits.h>
 #include <musa_runtime/op_pack.h>
 
 namespace musa_runtime {
-namespace statistics_in_16_bits {
-namespace {
-
-const Tensor* given(const Tensor& tensor) { return tensor.defined() ? &tensor : nullptr; }
-const Tensor* given(const Optional& tensor) { return tensor.has_value() ? given(*tensor) : nullptr; }
-
-template <typename OptionalTensor>
-bool has_dtype(const OptionalTensor& tensor, at::ScalarType dtype) {
-  const Tensor* const present = given(tensor);
-  return present != nullptr && present->scalar_type() == dtype;
-}
-
-// Whether torch's CPU kernel would keep the statistics of this input in 16 bits: it does unless the weight is float32, and
-// refuses statistics in float32 without a float32 weight. Parameters of other dtypes are left to its error.
-template <typename Weight, typename... Others>
-bool in_16_bits(const Tensor& input, const Weight& weight, const Others&... others) {
-  const at::ScalarType dtype = input.scalar_type();
-  if (C10_LIKELY(dtype != at::kHalf && dtype != at::kBFloat16)) {
-    return false;
-  }
-  const auto fits = [dtype](const auto& tensor) {
-    return given(tensor) == nullptr || has_dtype(tensor, dtype) || has_dtype(tensor, at::kFloat);
-  };
-  return fits(weight) && (fits(others) && ...) && (!has_dtype(weight, at::kFloat) || (has_dtype(others, dtype) || ...));
-}
-
-} // namespace
-
-bool native_layer_norm(
-    const Tensor& input, at::IntArrayRef /*normalized_shape*/, const Optional& weight, const Optional& bias,
-    double /*eps*/) {
-  return in_16_bits(input, weight, bias);
-}
-
-bool native_layer_norm_backward(
-    const Tensor& /*grad_out*/, const Tensor& input, at::IntArrayRef /*normalized_shape*/, const Tensor& mean,
-    const Tensor& rstd, const Optional& weight, const Optional& bias, std::array<bool, 3> /*output_mask*/) {
-  return in_16_bits(input, weight, bias, mean, rstd);
-}
-
-bool native_batch_norm(
-    const Tensor& input, const Optional& weight, const Optional& bias, const Optional& running_mean,
-    const Optional& running_var, bool /*training*/, double /*momentum*/, double /*eps*/) {
-  return in_16_bits(input, weight, bias, running_mean, running_var);
-}
-
-bool native_batch_norm_out(
-    const Tensor& input, const Optional& weight, const Optional& bias, const Optional& running_mean,
-    const Optional& running_var, bool /*training*/, double /*momentum*/, double /*eps*/, Tensor& /*out*/,
-    Tensor& /*save_mean*/, Tensor& /*save_invstd*/) {
-  return in_16_bits(input, weight, bias, running_mean, running_var);
-}
-
-bool _native_batch_norm_legit(
-    const Tensor& input, const Optional& weight, const Optional& bias, Tensor& running_mean, Tensor& running_var,
-    bool /*training*/, double /*momentum*/, double /*eps*/) {
-  return in_16_bits(input, weight, bias, running_mean, running_var);
-}
-
-bool _native_batch_norm_legit_out(
-    const Tensor& input, const Optional& weight, const Optional& bias, Tensor& running_mean, Tensor& running_var,
-    bool /*training*/, double /*momentum*/, double /*eps*/, Tensor& /*out*/, Tensor& /*save_mean*/,
-    Tensor& /*save_invstd*/) {
-  return in_16_bits(input, weight, bias, running_mean, running_var);
-}
-
-bool _native_batch_norm_legit_no_stats(
-    const Tensor& input, const Optional& weight, const Optional& bias, bool /*training*/, double /*momentum*/,
-    double /*eps*/) {
-  return in_16_bits(input, weight, bias);
-}
-
-bool _native_batch_norm_legit_no_stats_out(
-    const Tensor& input, const Optional& weight, const Optional& bias, bool /*training*/, double /*momentum*/,
-    double /*eps*/, Tensor& /*out*/, Tensor& /*save_mean*/, Tensor& /*save_invstd*/) {
-  return in_16_bits(input, weight, bias);
-}
-
-bool _batch_norm_with_update(
-    const Tensor& input, const Optional& weight, const Optional& bias, Tensor& running_mean, Tensor& running_var,
-    double /*momentum*/, double /*eps*/) {
-  return in_16_bits(input, weight, bias, running_mean, running_var);
-}
-
-bool _batch_norm_with_update_out(
-    const Tensor& input, const Optional& weight, const Optional& bias, Tensor& running_mean, Tensor& running_var,
-    double /*momentum*/, double /*eps*/, Tensor& /*out*/, Tensor& /*save_mean*/, Tensor& /*save_invstd*/,
-    Tensor& /*reserve*/) {
-  return in_16_bits(input, weight, bias, running_mean, running_var);
-}
-
-bool native_batch_norm_backward(
-    const Tensor& /*grad_out*/, const Tensor& input, const Optional& weight, const Optional& running_mean,
-    const Optional& running_var, const Optional& save_mean, const Optional& save_invstd, bool train, double /*eps*/,
-    std::array<bool, 3> /*output_mask*/) {
-  return train ? in_16_bits(input, weight, save_mean, save_invstd)
-               : in_16_bits(input, weight, running_mean, running_var);
-}
-
-bool batch_norm_backward(
-    const Tensor& /*grad_out*/, const Tensor& input, const Tensor& weight, const Optional& running_mean,
-    const Optional& running_var, const Optional& save_mean, const Optional& save_var, bool update, double /*eps*/,
-    std::array<bool, 3> /*output_mask*/, const Tensor& /*reserve*/) {
-  return update ? in_16_bits(input, weight, save_mean, save_var) : in_16_bits(input, weight, running_mean, running_var);
-}
-
-} // namespace statistics_in_16_bits
-
 // The compositions. The calls in float32 are dispatched again, so any provider may serve them.
 namespace norm_in_float {
 namespace {

@@ -5,7 +5,7 @@
 #include <profiler/activity_collector.h>
 
 #include <libkineto.h>
-#include <host_kernels/kernel_trace.h>
+#include <musa_runtime/kernel_trace.h>
 
 #include <map>
 #include <set>

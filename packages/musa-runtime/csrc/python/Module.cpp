@@ -8,7 +8,7 @@
 #include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/compat.h>
-#include <host_kernels/fallback.h>
+#include <host_copy/fallback.h>
 #include <registry/op_policy.h>
 #include <registry/op_registry.h>
 #include <python/bindings.h>

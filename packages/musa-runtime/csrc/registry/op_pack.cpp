@@ -75,6 +75,16 @@ OpPack& OpPack::add(const char* op, const detail::KernelType& type, void (*kerne
   return *this;
 }
 
+OpPack& OpPack::generated(const detail::GeneratedKernel& kernel) {
+  auto candidate = std::make_unique<Candidate>(
+      kernel.op, state_.provider, kernel.type, kernel.kernel, kernel.served, kernel.conditional,
+      state_.needs_host_addressable);
+  candidate->calls = kernel.calls;
+  state_.candidates->push_back(std::move(candidate));
+  state_.declared.emplace_back(kernel.op);
+  return *this;
+}
+
 OpPack& OpPack::of_provider(const char* name) {
   const std::string provider = provider_name(name);
   for (const auto& other : *state_.providers) {

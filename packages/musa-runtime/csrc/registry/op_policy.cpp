@@ -4,6 +4,7 @@
 
 #include <c10/musa/MUSACapabilities.h>
 #include <c10/util/Exception.h>
+#include <host_copy/fallback.h>
 
 #include <algorithm>
 #include <mutex>
@@ -160,7 +161,7 @@ OpPolicy::Ranking OpPolicy::rank(const std::string& op, const std::vector<std::s
   const auto pin = pins_.find(op);
   ranking.pinned = pin != pins_.end();
   const c10::musa::Capabilities& device = c10::musa::capabilities();
-  ranking.last_resort = device.host_addressable ? "host" : "host-copy";
+  ranking.last_resort = device.host_addressable && has_host_fallback() ? "host" : "host-copy";
   if (!ranking.pinned && order_.empty()) {
     ranking.order = default_order(offers);
     std::vector<std::string> names;

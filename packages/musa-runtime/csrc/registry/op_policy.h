@@ -18,8 +18,8 @@ C10_MUSA_API std::string provider_name(const std::string& name);
 // The rank of a provider without a rank of its own.
 constexpr int kDefaultRank = 150;
 
-// Ranks give the default order of providers, the lowest first. The runtime's own are 200 (host), 400 (runtime) and 500
-// (host-copy). A rank applies to operators that are installed after it is set.
+// Ranks give the default order of providers, the lowest first. The runtime's own are 400 (runtime) and 500 (host-copy);
+// that of host, 350, is 200 where the SDK's devices compute on the host. A rank applies to operators that are installed after it is set.
 C10_MUSA_API void set_provider_rank(const std::string& provider, int rank);
 
 // The order of providers for all operators, and orders pinned for single operators.

@@ -3,7 +3,7 @@
 #include <registry/op_registry.h>
 
 #include <c10/musa/MUSACapabilities.h>
-#include <host_kernels/fallback.h>
+#include <host_copy/fallback.h>
 #include <registry/op_policy.h>
 #include <registry/op_route.h>
 
@@ -122,7 +122,7 @@ struct OpRegistry::State {
   // Guards the members below. Lock order: GIL, then this, then the dispatcher's own lock. Kernels never take it.
   mutable std::mutex mutex;
   std::map<std::string, std::vector<std::unique_ptr<Candidate>>> candidates;
-  std::set<std::string> known_providers{"host", "runtime", "host-copy"};
+  std::set<std::string> known_providers{"runtime", "host-copy"};
   std::map<std::string, Installed> installed;
   std::vector<PackFailure> late_failures;
   OpPolicy policy;
@@ -359,6 +359,9 @@ void OpRegistry::add(const std::string& provider, std::vector<std::unique_ptr<Ca
       state_.install_op(op);
     }
   }
+  if (state_.active) {
+    set_default_fallback(state_.policy.rank("", {}).last_resort);
+  }
 }
 
 std::vector<PackFailure> OpRegistry::check_late_operators() {
@@ -449,16 +452,16 @@ OpInfo OpRegistry::State::describe(const c10::OperatorHandle& handle) const {
       info.candidates.push_back({offer->provider, offer->conditional, calls, rank});
     }
   }
-  const FallbackStatistics boxed = fallback_statistics(info.op);
+  const FallbackCounts boxed = fallback_counts(info.op);
   const auto host = std::find_if(
       info.candidates.begin(), info.candidates.end(), [](const CandidateInfo& c) { return c.provider == "host"; });
   if (host != info.candidates.end()) {
-    host->calls += boxed.native_calls; // some came through the fallback, while the order of providers changed
-  } else if (c10::musa::host_addressable()) {
-    info.candidates.push_back({"host", false, boxed.native_calls, -1});
+    host->calls += boxed.host_calls; // some came through the fallback, while the order of providers changed
+  } else if (has_host_fallback() && c10::musa::host_addressable()) {
+    info.candidates.push_back({"host", false, boxed.host_calls, -1});
   }
-  info.candidates.push_back({"host-copy", false, boxed.cpu_calls, -1});
-  info.calls += boxed.cpu_calls + boxed.native_calls;
+  info.candidates.push_back({"host-copy", false, boxed.copy_calls, -1});
+  info.calls += boxed.copy_calls + boxed.host_calls;
 
   if (now != installed.end() && !now->second.unchosen) {
     info.provider = now->second.chain.empty() ? policy.rank(info.op, {}).last_resort : now->second.chain[0]->provider;

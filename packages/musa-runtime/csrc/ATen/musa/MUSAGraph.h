@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace musa_runtime {
-class CallRecorder;
+class GraphCapture;
 }
 
 namespace at::musa {
@@ -24,8 +24,7 @@ namespace at::musa {
 C10_MUSA_API c10::MempoolId_t graph_pool_handle();
 
 // Work of one device, captured once and launched as a whole. The capture has the SDK's operations on the captured streams
-// and, through host_kernels/capture/captured_call.h, the calls of native kernels; MUSAGraph.cpp is in the same folder.
-// Nothing runs at capture. Tensors created in it are allocated from the graph's pool, which reserves their addresses while
+// and the work that packs add through musa_runtime/graph_capture.h. Nothing runs at capture. Tensors created in it are allocated from the graph's pool, which reserves their addresses while
 // the graph exists.
 //
 // Not thread-safe. Lifetime: capture_begin, capture_end, any number of replays, reset (called by the destructor).
@@ -96,7 +95,7 @@ class C10_MUSA_API MUSAGraph {
   std::vector<at::Generator> registered_generators_;
   std::vector<CapturedGenerator> generators_;
   at::Tensor seeds_; // int64 (generators, 2): seed and offset of the next replay
-  std::unique_ptr<musa_runtime::CallRecorder> recorder_;
+  std::unique_ptr<musa_runtime::GraphCapture> capture_;
 };
 
 } // namespace at::musa

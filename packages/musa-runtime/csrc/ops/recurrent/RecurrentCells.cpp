@@ -9,7 +9,6 @@
 #include <ATen/ops/zeros_like.h>
 #include <musa_runtime/argument_checks.h>
 #include <musa_runtime/op_pack.h>
-#include <ops/recurrent/RecurrentCells.h>
 
 // The gated cells of nn.LSTM and nn.GRU. torch uses these operators for every device except the CPU and has no composed
 // form of them; here they are composed of operators that are dispatched to their own providers. Gates of a batch of B with
@@ -49,6 +48,7 @@ Tensor tanh_gradient(const Tensor& gradient, const Tensor& output) { return grad
 
 } // namespace
 
+// Returns (hy, cy, workspace); the workspace (B, 4H) keeps the activated gates for the backward pass.
 std::tuple<Tensor, Tensor, Tensor> lstm_cell(
     const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& cx, const OptionalTensor& input_bias,
     const OptionalTensor& hidden_bias) {
@@ -64,6 +64,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell(
   return {std::move(hy), std::move(cy), at::cat({input, forget, cell, output}, 1)};
 }
 
+// Returns gradients of (gates, cx, bias); the last is undefined without bias.
 std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(
     const OptionalTensor& grad_hy, const OptionalTensor& grad_cy, const Tensor& cx, const Tensor& cy,
     const Tensor& workspace, bool has_bias) {
@@ -92,6 +93,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(
   return {std::move(grad_gates), grad_cell_state * forget, std::move(grad_bias)};
 }
 
+// Returns (hy, workspace); the workspace (B, 5H) keeps reset, update, new, the previous hidden state and the hidden product
+// of the new gate.
 std::tuple<Tensor, Tensor> gru_cell(
     const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx, const OptionalTensor& input_bias,
     const OptionalTensor& hidden_bias) {
@@ -105,6 +108,7 @@ std::tuple<Tensor, Tensor> gru_cell(
   return {std::move(hy), at::cat({reset, update, fresh, hx, from_hidden[2]}, 1)};
 }
 
+// Returns gradients of (input gates, hidden gates, hx, input bias, hidden bias).
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
     const Tensor& grad_hy, const Tensor& workspace, bool has_bias) {
   const char* const op = "_thnn_fused_gru_cell_backward";

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/gru_compositeimplicitautograd_dispatch.h>
 #include <ATen/ops/lstm_compositeimplicitautograd_dispatch.h>
-#include <ATen/ops/mkldnn_rnn_layer.h>
-#include <ATen/ops/mkldnn_rnn_layer_backward.h>
 #include <ATen/ops/rnn_relu_compositeimplicitautograd_dispatch.h>
 #include <ATen/ops/rnn_tanh_compositeimplicitautograd_dispatch.h>
 #include <ATen/ops/stack.h>
@@ -15,8 +12,6 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/PythonDispatcherTLS.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <host_kernels/capture/captured_call.h>
-#include <host_kernels/host_scope.h>
 #include <musa_runtime/op_pack.h>
 #include <ops/recurrent/RecurrentSteps.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -86,19 +81,18 @@ std::tuple<Tensor, Tensors, Tensors> as_tuple(RecurrentInputGradients of) {
 }
 
 RecurrentInputGradients backward_by_steps(
-    const RecurrentLayer& layer, Tensors kept, const RecurrentGradients& gradients, RecurrentCell cell,
-    std::array<bool, 3> wanted) {
+    const RecurrentLayer& layer, Tensors kept, const RecurrentGradients& gradients, std::array<bool, 3> wanted) {
   if (!is_kept_by_steps(layer, kept)) { // another provider served the forward pass
-    kept = recurrent_steps(layer, cell, /*keep=*/true).kept;
+    kept = recurrent_steps(layer, /*keep=*/true).kept;
   }
-  return recurrent_steps_backward(layer, kept, gradients, cell, wanted);
+  return recurrent_steps_backward(layer, kept, gradients, wanted);
 }
 
 std::tuple<Tensor, Tensors, Tensors> forward_on_device(
     const Tensor& input, TensorList state, TensorList weights, at::IntArrayRef batch_sizes, int64_t mode,
     bool has_biases, bool reverse, bool keep) {
   return as_tuple(recurrent_steps(
-      layer_of(input, state, weights, batch_sizes, mode, has_biases, reverse), RecurrentCell::Operators, keep));
+      layer_of(input, state, weights, batch_sizes, mode, has_biases, reverse), keep));
 }
 
 std::tuple<Tensor, Tensors, Tensors> backward_on_device(
@@ -108,124 +102,12 @@ std::tuple<Tensor, Tensors, Tensors> backward_on_device(
   const RecurrentLayer layer = layer_of(input, state, weights, batch_sizes, mode, has_biases, reverse);
   const RecurrentGradients gradients = gradients_of(grad_output, grad_hidden, grad_cell);
   check_gradients(layer, gradients);
-  return as_tuple(backward_by_steps(layer, kept.vec(), gradients, RecurrentCell::Operators, wanted));
-}
-
-// oneDNN's LSTM layer, which torch uses for the same calls on the CPU. It keeps its workspace of bytes and copies of its
-// results. The size of the workspace is known to oneDNN only.
-bool is_kept_by_onednn(const RecurrentLayer& layer, const Tensors& kept) {
-  return kept.size() == 4 && kept[0].scalar_type() == at::kByte && kept[1].dim() == 3 &&
-      kept[1].sizes().slice(0, 2) == layer.input.sizes().slice(0, 2) && kept[1].size(2) == layer.state[0].size(1) &&
-      kept[2].sizes() == layer.state[0].sizes() && kept[3].sizes() == layer.state[1].sizes();
-}
-
-bool is_for_onednn(const RecurrentLayer& layer) {
-  return layer.mode == RecurrentMode::Lstm && layer.input.dim() == 3 && layer.input.scalar_type() == at::kFloat &&
-      layer.weights.size() == (layer.has_biases ? 4U : 2U) && at::hasMKLDNN() &&
-      at::globalContext().userEnabledMkldnn();
-}
-
-std::array<Tensor, 2> biases_of(const RecurrentLayer& layer) {
-  if (layer.has_biases) {
-    return {layer.weights[2], layer.weights[3]};
-  }
-  const Tensor none = at::zeros({layer.weights[0].size(0)}, layer.weights[0].options());
-  return {none, none};
-}
-
-RecurrentResult onednn_forward(const RecurrentLayer& layer, bool keep) {
-  const auto [input_bias, hidden_bias] = biases_of(layer);
-  const c10::AutoGradMode keeps(keep); // the kernel returns its workspace only in grad mode
-  auto [output, hidden, cell, workspace] = at::mkldnn_rnn_layer(
-      layer.input.contiguous(), layer.weights[0], layer.weights[1], input_bias, hidden_bias,
-      layer.state[0].contiguous(), layer.state[1].contiguous(), layer.reverse, {}, static_cast<int64_t>(layer.mode),
-      layer.state[0].size(1),
-      /*num_layers=*/1, layer.has_biases, /*bidirectional=*/false, /*batch_first=*/false, /*train=*/keep);
-  RecurrentResult result{std::move(output), {hidden.view_as(layer.state[0]), cell.view_as(layer.state[1])}, {}};
-  if (keep) {
-    result.kept = {std::move(workspace), result.output.clone(), result.state[0].clone(), result.state[1].clone()};
-  }
-  return result;
-}
-
-RecurrentInputGradients onednn_backward(
-    const RecurrentLayer& layer, const Tensors& kept, const RecurrentGradients& gradients) {
-  const auto [input_bias, hidden_bias] = biases_of(layer);
-  const auto dense = [](const Tensor& gradient) {
-    return gradient.defined() ? OptionalTensor(gradient.contiguous()) : OptionalTensor();
-  };
-  auto [of_input, of_input_weight, of_hidden_weight, of_input_bias, of_hidden_bias, of_hidden, of_cell] =
-      at::mkldnn_rnn_layer_backward(
-          layer.input.contiguous(), layer.weights[0], layer.weights[1], input_bias, hidden_bias,
-          layer.state[0].contiguous(), layer.state[1].contiguous(), kept[1], kept[2], kept[3], dense(gradients.output),
-          dense(gradients.state[0]), dense(gradients.state[1]), layer.reverse, static_cast<int64_t>(layer.mode),
-          layer.state[0].size(1), /*num_layers=*/1, layer.has_biases, /*train=*/true,
-          /*bidirectional=*/false, {}, /*batch_first=*/false, kept[0]);
-  RecurrentInputGradients of{
-      std::move(of_input),
-      {of_hidden.view_as(layer.state[0]), of_cell.view_as(layer.state[1])},
-      {std::move(of_input_weight), std::move(of_hidden_weight)}};
-  if (layer.has_biases) {
-    of.weights.push_back(std::move(of_input_bias));
-    of.weights.push_back(of_hidden_bias.is_same(of.weights[2]) ? of_hidden_bias.clone() : of_hidden_bias);
-  }
-  return of;
-}
-
-// A graph records the steps instead: one host call has no meta kernel that gives its shapes.
-bool is_served_on_host(
-    const Tensor& /*input*/, TensorList /*state*/, TensorList /*weights*/, at::IntArrayRef /*batch_sizes*/,
-    int64_t /*mode*/, bool /*has_biases*/, bool /*reverse*/, bool /*keep*/) {
-  return !capturing();
-}
-
-bool backward_is_served_on_host(
-    const OptionalTensor& /*grad_output*/, const OptionalTensor& /*grad_hidden*/, const OptionalTensor& /*grad_cell*/,
-    const Tensor& /*input*/, TensorList /*state*/, TensorList /*weights*/, TensorList /*kept*/,
-    at::IntArrayRef /*batch_sizes*/, int64_t /*mode*/, bool /*has_biases*/, bool /*reverse*/,
-    std::array<bool, 3> /*wanted*/) {
-  return !capturing();
-}
-
-std::tuple<Tensor, Tensors, Tensors> forward_on_host(
-    const Tensor& input, TensorList state, TensorList weights, at::IntArrayRef batch_sizes, int64_t mode,
-    bool has_biases, bool reverse, bool keep) {
-  HostScope scope;
-  scope.set_name("torch_musa::_recurrent_layer");
-  const RecurrentLayer layer =
-      layer_of(scope.host(input), scope.host(state), scope.host(weights), batch_sizes, mode, has_biases, reverse);
-  scope.enter();
-  RecurrentResult result =
-      is_for_onednn(layer) ? onednn_forward(layer, keep) : recurrent_steps(layer, RecurrentCell::Composed, keep);
-  return scope.device(as_tuple(std::move(result)));
-}
-
-std::tuple<Tensor, Tensors, Tensors> backward_on_host(
-    const OptionalTensor& grad_output, const OptionalTensor& grad_hidden, const OptionalTensor& grad_cell,
-    const Tensor& input, TensorList state, TensorList weights, TensorList kept, at::IntArrayRef batch_sizes,
-    int64_t mode, bool has_biases, bool reverse, std::array<bool, 3> wanted) {
-  HostScope scope;
-  scope.set_name("torch_musa::_recurrent_layer_backward");
-  const RecurrentLayer layer =
-      layer_of(scope.host(input), scope.host(state), scope.host(weights), batch_sizes, mode, has_biases, reverse);
-  const Tensors host_kept = scope.host(kept);
-  const RecurrentGradients gradients =
-      gradients_of(scope.host(grad_output), scope.host(grad_hidden), scope.host(grad_cell));
-  check_gradients(layer, gradients);
-  scope.enter();
-  RecurrentInputGradients of = is_for_onednn(layer) && is_kept_by_onednn(layer, host_kept)
-      ? onednn_backward(layer, host_kept, gradients)
-      : backward_by_steps(layer, host_kept, gradients, RecurrentCell::Composed, wanted);
-  return scope.device(as_tuple(std::move(of)));
+  return as_tuple(backward_by_steps(layer, kept.vec(), gradients, wanted));
 }
 
 MUSA_OP_PACK(runtime, pack) {
   pack.impl("torch_musa::_recurrent_layer", TORCH_FN(forward_on_device))
       .impl("torch_musa::_recurrent_layer_backward", TORCH_FN(backward_on_device));
-  pack.of_provider("host")
-      .needs_host_addressable()
-      .impl("torch_musa::_recurrent_layer", TORCH_FN(forward_on_host), TORCH_FN(is_served_on_host))
-      .impl("torch_musa::_recurrent_layer_backward", TORCH_FN(backward_on_host), TORCH_FN(backward_is_served_on_host));
 }
 
 template <typename Signature>
@@ -348,7 +230,7 @@ class RecurrentLayerGradient : public torch::autograd::Function<RecurrentLayerGr
     std::for_each(layer.state.begin(), layer.state.end(), viewed);
     std::for_each(layer.weights.begin(), layer.weights.end(), viewed);
 
-    const RecurrentResult result = recurrent_steps(layer, RecurrentCell::Operators, /*keep=*/false);
+    const RecurrentResult result = recurrent_steps(layer, /*keep=*/false);
     variable_list outputs{result.output}, given, defined;
     outputs.insert(outputs.end(), result.state.begin(), result.state.end());
     for (size_t i = 0; i < outputs.size(); ++i) {

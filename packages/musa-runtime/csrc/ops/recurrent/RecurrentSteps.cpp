@@ -17,7 +17,6 @@
 #include <ATen/ops/threshold_backward.h>
 #include <ATen/ops/zeros_like.h>
 #include <musa_runtime/argument_checks.h>
-#include <ops/recurrent/RecurrentCells.h>
 
 #include <algorithm>
 #include <numeric>
@@ -57,18 +56,6 @@ Tensor updated(Tensor rows, const Tensor& state) {
 
 size_t step_at(const RecurrentLayer& layer, size_t index) {
   return layer.reverse ? layer.batch_sizes.size() - 1 - index : index;
-}
-
-std::tuple<Tensor, Tensor, Tensor> lstm_step(
-    RecurrentCell cell, const Tensor& from_input, const Tensor& from_hidden, const Tensor& cx) {
-  return cell == RecurrentCell::Composed ? musa_runtime::lstm_cell(from_input, from_hidden, cx, {}, {})
-                                         : at::_thnn_fused_lstm_cell(from_input, from_hidden, cx);
-}
-
-std::tuple<Tensor, Tensor> gru_step(
-    RecurrentCell cell, const Tensor& from_input, const Tensor& from_hidden, const Tensor& hx) {
-  return cell == RecurrentCell::Composed ? musa_runtime::gru_cell(from_input, from_hidden, hx, {}, {})
-                                         : at::_thnn_fused_gru_cell(from_input, from_hidden, hx);
 }
 
 } // namespace
@@ -150,7 +137,7 @@ bool is_kept_by_steps(const RecurrentLayer& layer, const Tensors& kept) {
       std::all_of(kept.begin() + 2, kept.end(), [&](const Tensor& tensor) { return has(tensor, cells); });
 }
 
-RecurrentResult recurrent_steps(const RecurrentLayer& layer, RecurrentCell cell, bool keep) {
+RecurrentResult recurrent_steps(const RecurrentLayer& layer, bool keep) {
   const size_t steps = layer.batch_sizes.size();
   const bool gated = layer.mode == RecurrentMode::Lstm || layer.mode == RecurrentMode::Gru;
   const bool projected = is_projected(layer);
@@ -172,7 +159,7 @@ RecurrentResult recurrent_steps(const RecurrentLayer& layer, RecurrentCell cell,
     if (layer.mode == RecurrentMode::Lstm) {
       cells_before[t] = active(cell_state, count);
       std::tie(outputs[t], cells[t], workspaces[t]) =
-          lstm_step(cell, from_input[t], product(hidden_bias, before[t], hidden_weight), cells_before[t]);
+          at::_thnn_fused_lstm_cell(from_input[t], product(hidden_bias, before[t], hidden_weight), cells_before[t]);
       cell_state = updated(cells[t], cell_state);
       if (projected) {
         unprojected[t] = std::move(outputs[t]);
@@ -180,7 +167,7 @@ RecurrentResult recurrent_steps(const RecurrentLayer& layer, RecurrentCell cell,
       }
     } else if (layer.mode == RecurrentMode::Gru) {
       std::tie(outputs[t], workspaces[t]) =
-          gru_step(cell, from_input[t], product(hidden_bias, before[t], hidden_weight), before[t]);
+          at::_thnn_fused_gru_cell(from_input[t], product(hidden_bias, before[t], hidden_weight), before[t]);
     } else {
       const Tensor sum = at::addmm(from_input[t], before[t], hidden_weight);
       outputs[t] = layer.mode == RecurrentMode::Tanh ? at::tanh(sum) : at::relu(sum);
@@ -209,7 +196,7 @@ RecurrentResult recurrent_steps(const RecurrentLayer& layer, RecurrentCell cell,
 }
 
 RecurrentInputGradients recurrent_steps_backward(
-    const RecurrentLayer& layer, const Tensors& kept, const RecurrentGradients& gradients, RecurrentCell cell,
+    const RecurrentLayer& layer, const Tensors& kept, const RecurrentGradients& gradients,
     std::array<bool, 3> wanted) {
   const size_t steps = layer.batch_sizes.size();
   const bool lstm = layer.mode == RecurrentMode::Lstm;
@@ -247,16 +234,12 @@ RecurrentInputGradients recurrent_steps_backward(
         of_output = at::mm(of_output, layer.weights.back());
       }
       const Tensor of_cell_after = active(of_cell, count);
-      auto [of_gates, of_cell_before, of_bias] = cell == RecurrentCell::Composed
-          ? musa_runtime::lstm_cell_backward(of_output, of_cell_after, cells_before[t], cells[t], workspaces[t], false)
-          : at::_thnn_fused_lstm_cell_backward_impl(
-                of_output, of_cell_after, cells_before[t], cells[t], workspaces[t], false);
+      auto [of_gates, of_cell_before, of_bias] = at::_thnn_fused_lstm_cell_backward_impl(
+          of_output, of_cell_after, cells_before[t], cells[t], workspaces[t], false);
       of_cell = updated(std::move(of_cell_before), of_cell);
       of_input_gates[t] = std::move(of_gates);
     } else if (gru) {
-      auto of_cell_inputs = cell == RecurrentCell::Composed
-          ? musa_runtime::gru_cell_backward(of_output, workspaces[t], false)
-          : at::_thnn_fused_gru_cell_backward(of_output, workspaces[t], false);
+      auto of_cell_inputs = at::_thnn_fused_gru_cell_backward(of_output, workspaces[t], false);
       of_input_gates[t] = std::get<0>(of_cell_inputs);
       of_hidden_gates[t] = std::get<1>(of_cell_inputs);
       direct = std::get<2>(of_cell_inputs);

@@ -17,12 +17,6 @@ namespace musa_runtime {
 // torch's numbers (native/RNN.h), which are cuDNN's.
 enum class RecurrentMode : int64_t { Relu = 0, Tanh = 1, Lstm = 2, Gru = 3 };
 
-// The implementation of the gated cells that the loop calls.
-enum class RecurrentCell {
-  Operators, // aten::_thnn_fused_*: musa tensors, differentiable
-  Composed, // RecurrentCells.h: CPU tensors
-};
-
 // B: batch, T: steps, I: input size, H: hidden size, P: size of the hidden state, which is H without a projection;
 // N: sum of batch_sizes.
 struct RecurrentLayer {
@@ -45,7 +39,7 @@ struct RecurrentResult {
   // For the backward pass; empty unless `keep`. Shares no memory with the results, which programs may change in place.
   std::vector<at::Tensor> kept;
 };
-RecurrentResult recurrent_steps(const RecurrentLayer& layer, RecurrentCell cell, bool keep);
+RecurrentResult recurrent_steps(const RecurrentLayer& layer, bool keep);
 
 // Gradients of the results; undefined tensors represent zeros.
 struct RecurrentGradients {
@@ -63,7 +57,7 @@ struct RecurrentInputGradients {
 // wanted: input, state, weights. Gradients that are not requested are undefined.
 RecurrentInputGradients recurrent_steps_backward(
     const RecurrentLayer& layer, const std::vector<at::Tensor>& kept, const RecurrentGradients& gradients,
-    RecurrentCell cell, std::array<bool, 3> wanted);
+    std::array<bool, 3> wanted);
 
 // Whether recurrent_steps() returned `kept`: another provider may have served the forward pass.
 bool is_kept_by_steps(const RecurrentLayer& layer, const std::vector<at::Tensor>& kept);

@@ -127,6 +127,15 @@ const KernelType& kernel_type() {
   return type;
 }
 
+struct GeneratedKernel {
+  const char* op;
+  const KernelType* type;
+  void (*kernel)();
+  void (*served)(); // nullptr for kernels without a predicate
+  std::atomic<uint64_t>* calls;
+  bool conditional; // it may decline a call, by its predicate or by raising NotImplementedError
+};
+
 template <typename Kernel, typename Predicate>
 inline constexpr bool takes_the_same_arguments = false;
 template <typename Return, typename... Args>
@@ -155,6 +164,9 @@ class C10_MUSA_API OpPack {
         op, detail::kernel_type<Signature, true>(), reinterpret_cast<void (*)()>(kernel),
         reinterpret_cast<void (*)()>(served));
   }
+
+  // A kernel of a generated table, which is checked against no schema and counted by the table.
+  OpPack& generated(const detail::GeneratedKernel& kernel);
 
   // Returns the same library's kernels for another provider. "runtime" is the provider of compositions of torch's
   // operators, which rank behind the kernels of packs. They are accepted or refused together with this pack's.
