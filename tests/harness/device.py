@@ -37,9 +37,9 @@ def host_can_address_device_memory() -> bool:
     """Whether device memory is also host memory (unified-memory devices, the emulator's default mode)."""
     if DEVICE == "cpu":
         return True
-    from musa_runtime.capabilities import capabilities
+    from musa_runtime.capabilities import host_addressable
 
-    return capabilities().host_addressable
+    return host_addressable()
 
 
 def synchronize() -> None:

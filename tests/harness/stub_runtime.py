@@ -48,7 +48,7 @@ def device_count(): return 2
 def device_count_error(): return None
 def current_device(): return 0
 def get_device_properties(index): return SimpleNamespace(is_integrated=False)
-def capabilities(): return SimpleNamespace(computes_on_host=False)
+def computes_on_host(): return False
 def ops_providers(): return ["demo"]
 def ops_table(): return [
     {"op": name, "provider": "host", "calls": 0, "reason": "policy", "candidates": [

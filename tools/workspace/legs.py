@@ -31,7 +31,7 @@ DISCRETE = {"MUSA_EMULATOR_MEMORY": "strict"}
 SOC = {"MUSA_EMULATOR_MEMORY": "soc", **ASYNC}
 PORTED = {
     **DISCRETE,
-    "MUSA_EMULATOR_ARCH": "mp_22",
+    "MUSA_EMULATOR_ARCH": "mp_21",  # the least shared memory, and wide warps
     "MUSA_EMULATOR_SCHEDULE": "reverse",
     "TORCH_MUSA_OPS": "ported,host-copy",
 }

@@ -7,8 +7,7 @@ Choosing initializes the device, so it must not be done earlier: programs may im
 
 import functools
 
-from musa_runtime import device
-from musa_runtime.capabilities import capabilities
+from musa_runtime import capabilities, device
 
 from . import config, triton_driver
 
@@ -61,9 +60,9 @@ def refusal():
 
 @functools.cache
 def _computes_on_host():
-    return not device.is_available() or capabilities().computes_on_host
+    return not device.is_available() or capabilities.computes_on_host()
 
 
 @functools.cache
 def _is_host_addressable():
-    return not device.is_available() or capabilities().host_addressable
+    return not device.is_available() or capabilities.host_addressable()

@@ -71,7 +71,7 @@ typedef enum {
   MUPTI_DRIVER_TRACE_CBID_muModuleLoadFatBinary = 66,
   MUPTI_DRIVER_TRACE_CBID_muModuleUnload = 67,
   MUPTI_DRIVER_TRACE_CBID_muOccupancyMaxActiveBlocksPerMultiprocessor = 68,
-  MUPTI_DRIVER_TRACE_CBID_SIZE,
+  MUPTI_DRIVER_TRACE_CBID_SIZE = 69,
   MUPTI_DRIVER_TRACE_CBID_FORCE_INT = 0x7fffffff
 } MUpti_driver_api_trace_cbid;
 

@@ -137,7 +137,7 @@ typedef enum {
   MUPTI_RUNTIME_TRACE_CBID_musaMallocArray = 183,
   MUPTI_RUNTIME_TRACE_CBID_musaMemcpy2DToArray = 187,
   MUPTI_RUNTIME_TRACE_CBID_musaMemcpyToArray = 190,
-  MUPTI_RUNTIME_TRACE_CBID_SIZE,
+  MUPTI_RUNTIME_TRACE_CBID_SIZE = 193,
   MUPTI_RUNTIME_TRACE_CBID_FORCE_INT = 0x7fffffff
 } MUpti_runtime_api_trace_cbid;
 

@@ -150,6 +150,11 @@ void copy_as_stored(at::TensorIteratorBase& iter) {
 bool copy_on_device_served(const at::Tensor& self, const at::Tensor& src) {
   const at::ScalarType to = self.scalar_type(), from = src.scalar_type();
   const bool as_stored = to == from && self.is_conj() == src.is_conj() && self.is_neg() == src.is_neg();
+  // The load converts before the kernel negates, and the conversion of a negative number to an unsigned one is undefined.
+  if (to != from && self.is_neg() != src.is_neg() && at::isIntegralType(to, /*includeBool=*/false) &&
+      !at::isSignedType(to)) {
+    return false;
+  }
   return as_stored || (convertible(to) && convertible(from)) || (is_float8(to) && converted_in_pairs(from)) ||
       (converted_in_pairs(to) && is_float8(from));
 }

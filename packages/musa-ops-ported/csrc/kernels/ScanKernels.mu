@@ -35,7 +35,7 @@ struct ScanParts {
 };
 
 template <typename Value>
-inline constexpr int kScanItems = sizeof(Value) <= 4 ? 16 : 8; // per thread: 64 bytes, but at least 8 loads
+inline constexpr int kScanItems = sizeof(Value) <= 4 ? 16 : sizeof(Value) <= 8 ? 8 : 4; // per thread: 64 bytes
 
 // Op: Value identity(), Value load(T, k), Value combine(earlier, later), void store(place, Value).
 //
@@ -45,6 +45,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads)
     scan_tiles(const T* const in, const Lines lines, const ScanParts of, const Op op) {
   using Value = typename Op::Value;
   constexpr int items = kScanItems<Value>;
+  static_assert(kScanThreads * (items + 3) * sizeof(Value) <= 28672, "the shared memory of a block on mp_21");
   alignas(Value) __shared__ char room_bytes[kScanThreads * (items + 1) * sizeof(Value)];
   alignas(Value) __shared__ char ends_bytes[2 * kScanThreads * sizeof(Value)];
   Value* const room = reinterpret_cast<Value*>(room_bytes);

@@ -7,6 +7,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/empty.h>
+#include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSAEnvironment.h>
 #include <c10/musa/MUSASyncDebugMode.h>
 #include <musa_runtime/graph_capture.h>
@@ -495,7 +496,9 @@ c10::KernelFunction fallback_kernel(const std::string& which) {
                          : c10::KernelFunction::makeFromBoxedFunction<&copy_boxed>();
 }
 
-bool has_host_fallback() { return host_fallback.load(std::memory_order_relaxed) != nullptr; }
+bool has_host() {
+  return host_fallback.load(std::memory_order_relaxed) != nullptr && c10::musa::host_addressable();
+}
 
 void set_default_fallback(const std::string& which) { default_is_host = which == "host"; }
 

@@ -13,8 +13,8 @@
 
 namespace musa_runtime {
 
-// Whether a pack provides `host`.
-bool has_host_fallback();
+// Whether the provider `host` exists: a pack provides it, and the host can address the devices' memory.
+C10_MUSA_API bool has_host();
 
 // which: "host" or "host-copy".
 c10::KernelFunction fallback_kernel(const std::string& which);

@@ -46,10 +46,10 @@ Tensor host_form(const Tensor& src, const Tensor& dst) {
 
 // Converts into a dense tensor on the source's device, or returns the source if that is one already.
 Tensor sent_form(const Tensor& src, const Tensor& dst, at::ScalarType dtype) {
-  const Tensor sent = dense_form(dst, src.device(), dtype);
-  if (is_memcpy(sent, src)) {
+  if (is_memcpy(dense_form(dst, kMeta, dtype), src)) {
     return src;
   }
+  Tensor sent = dense_form(dst, src.device(), dtype);
   copy_on_device(sent, src);
   return sent;
 }
@@ -99,8 +99,9 @@ Way way_of(const Tensor& dst, const Tensor& src) {
   return is_memcpy(dst, src) ? Way::Memcpy : Way::WithHost;
 }
 
-// The device rearranges and converts, in a dense temporary, so that no byte between elements is written. The host
-// converts if fewer bytes are transferred then, and moves the elements of its own tensor if there are gaps between them.
+// The device rearranges and converts, in a dense temporary, so that no byte between elements is written. The host does it
+// if it accesses every element anyway, to convert so that fewer bytes are transferred, or to skip gaps in its own tensor:
+// the device then needs no temporary.
 void copy_with_host(const Tensor& dst, const Tensor& src) {
   if (C10_UNLIKELY(musa_runtime::capturing())) {
     musa_runtime::refuse_to_capture(
@@ -108,7 +109,13 @@ void copy_with_host(const Tensor& dst, const Tensor& src) {
   }
   if (is_musa(src)) {
     const bool widens = dst.itemsize() > src.itemsize();
-    const Tensor sent = sent_form(src, dst, widens ? src.scalar_type() : dst.scalar_type());
+    const bool same_dtype = dst.scalar_type() == src.scalar_type();
+    const bool expanded = span_bytes(src) < src.nbytes();
+    if (widens || (same_dtype && (expanded || !dst.is_non_overlapping_and_dense()))) {
+      dst.copy_(read_elements(src));
+      return;
+    }
+    const Tensor sent = sent_form(src, dst, dst.scalar_type());
     if (is_memcpy(dst, sent)) {
       memcpy_tensor(dst, sent, /*non_blocking=*/false);
     } else {
@@ -117,7 +124,9 @@ void copy_with_host(const Tensor& dst, const Tensor& src) {
     return;
   }
   const bool narrows = src.itemsize() > dst.itemsize();
-  write_elements(dst, narrows ? host_form(src, dst) : src);
+  const bool gathers =
+      is_as_stored(dst, src) && span_bytes(src) > src.nbytes() && dst.is_non_overlapping_and_dense();
+  write_elements(dst, narrows || gathers ? host_form(src, dst) : src);
 }
 
 // Converted on the source's device into the target's layout, and rearranged on the target's if that is not dense.

@@ -47,11 +47,8 @@ bool is_in_bad_fork() {
 }
 
 void bind_capabilities(py::module_& m) {
-  using c10::musa::Capabilities;
-  py::class_<Capabilities>(m, "Capabilities")
-      .def_readonly("host_addressable", &Capabilities::host_addressable)
-      .def_readonly("computes_on_host", &Capabilities::computes_on_host);
-  m.def("capabilities", &c10::musa::capabilities, py::return_value_policy::reference);
+  m.def("host_addressable", &c10::musa::host_addressable);
+  m.def("computes_on_host", &c10::musa::computes_on_host);
 }
 
 void bind_state(py::module_& m) {

@@ -53,7 +53,7 @@ Ranks& ranks() {
 std::vector<int> default_order(const std::vector<std::string>& offers) {
   std::vector<std::pair<int, std::string>> keys;
   {
-    const bool prefers_host = c10::musa::capabilities().computes_on_host;
+    const bool prefers_host = c10::musa::computes_on_host();
     std::lock_guard<std::mutex> lock(ranks().mutex);
     for (const std::string& offer : offers) {
       const auto found = ranks().of.find(offer);
@@ -160,19 +160,15 @@ OpPolicy::Ranking OpPolicy::rank(const std::string& op, const std::vector<std::s
   Ranking ranking;
   const auto pin = pins_.find(op);
   ranking.pinned = pin != pins_.end();
-  const c10::musa::Capabilities& device = c10::musa::capabilities();
-  ranking.last_resort = device.host_addressable && has_host_fallback() ? "host" : "host-copy";
+  ranking.last_resort = has_host() ? "host" : "host-copy";
   if (!ranking.pinned && order_.empty()) {
     ranking.order = default_order(offers);
     std::vector<std::string> names;
     for (const int index : ranking.order) {
       names.push_back(offers[index]);
     }
-    ranking.reason = std::string("default order for ") +
-        (device.computes_on_host       ? "a device that computes on the host"
-             : device.host_addressable ? "memory that the host can address"
-                                       : "memory that the host cannot address") +
-        ": " + join(names);
+    ranking.reason = "default order" +
+        std::string(c10::musa::computes_on_host() ? " for a device that computes on the host: " : ": ") + join(names);
     return ranking;
   }
   const std::vector<std::string>& order = ranking.pinned ? pin->second : order_;

@@ -302,7 +302,7 @@ void OpRegistry::State::check_providers(const OpPolicy& wanted) const {
         ".\nLikely causes: a misspelling, or the pack is not installed or failed to load."
         "\nFix: python -m torch_musa packs");
     TORCH_CHECK_VALUE(
-        provider != "host" || where.find('=') == std::string::npos || c10::musa::host_addressable(),
+        provider != "host" || where.find('=') == std::string::npos || has_host(),
         "Provider 'host' in '", where,
         "' runs torch's CPU kernels on device memory in place, which needs a device "
         "whose memory the host can address; this one has discrete memory.\nFix: use 'host-copy' instead.");
@@ -457,7 +457,7 @@ OpInfo OpRegistry::State::describe(const c10::OperatorHandle& handle) const {
       info.candidates.begin(), info.candidates.end(), [](const CandidateInfo& c) { return c.provider == "host"; });
   if (host != info.candidates.end()) {
     host->calls += boxed.host_calls; // some came through the fallback, while the order of providers changed
-  } else if (has_host_fallback() && c10::musa::host_addressable()) {
+  } else if (has_host()) {
     info.candidates.push_back({"host", false, boxed.host_calls, -1});
   }
   info.candidates.push_back({"host-copy", false, boxed.copy_calls, -1});

@@ -50,11 +50,22 @@ c10::SmallVector<Dim, 6> dims_of_copy(const Tensor& dst, const Tensor& src) {
   return dims;
 }
 
-size_t span_bytes(const Tensor& tensor) {
-  return at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize());
+// A copy with the strides of a CPU tensor whose elements share memory.
+Tensor sent_span(const Tensor& host, Device device) {
+  Tensor sent = at::empty_strided(
+      host.sizes(), host.strides(), host.options().device(device).pinned_memory(std::nullopt));
+  sent._set_conj(host.is_conj());
+  sent._set_neg(host.is_neg());
+  memcpy_on_stream(
+      sent.mutable_data_ptr(), host.const_data_ptr(), span_bytes(host), musaMemcpyHostToDevice, device, Then::Wait);
+  return sent;
 }
 
 } // namespace
+
+size_t span_bytes(const Tensor& tensor) {
+  return at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize());
+}
 
 // Bypasses the dispatcher's other keys: the kernel resolves the lazy bits of conjugation and negation.
 void copy_on_device(const Tensor& dst, const Tensor& src) {
@@ -172,7 +183,8 @@ void write_elements(const Tensor& tensor, const Tensor& host) {
     memcpy_tensor(tensor, host, /*non_blocking=*/false);
     return;
   }
-  const Tensor staged = to_musa(host, tensor.device());
+  const bool shared = span_bytes(host) < host.nbytes();
+  const Tensor staged = shared ? sent_span(host, tensor.device()) : to_musa(host, tensor.device());
   if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes) {
     (void)memcpy_strided(tensor, staged); // kernels of packs refuse such targets
   } else {

@@ -20,6 +20,9 @@ void copy_on_device(const Tensor& dst, const Tensor& src);
 // nothing, if that takes more than `most_calls` of them. Elements of dst may share memory if they are to be equal.
 bool memcpy_strided(const Tensor& dst, const Tensor& src, int64_t most_calls = std::numeric_limits<int64_t>::max());
 
+// Bytes from the first element to the end of the last one: fewer than nbytes() if elements share memory, as after expand().
+size_t span_bytes(const Tensor& tensor);
+
 // Returns a CPU tensor with the tensor's sizes, strides, conj and neg bits, and a copy of its memory from the first element
 // to the end of the last one, including gaps. Waits for the copy.
 Tensor read_span(const Tensor& tensor);

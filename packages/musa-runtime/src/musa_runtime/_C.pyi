@@ -31,10 +31,6 @@ class _MusaDeviceProperties:
     ecc_enabled: bool
     uuid: UUID | None  # None for SDKs that report none
 
-class Capabilities:
-    host_addressable: bool
-    computes_on_host: bool
-
 class _MUSAAllocator:
     @property
     def name(self) -> str: ...

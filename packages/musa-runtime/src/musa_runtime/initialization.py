@@ -104,7 +104,7 @@ def _initialize() -> None:
                 raise NoDeviceError(_no_device(native.device_count_error()))
             native.init()
             keep_threads = switches.flag("TORCH_MUSA_BACKWARD_THREADS")
-            if native.capabilities().computes_on_host and not keep_threads:
+            if native.computes_on_host() and not keep_threads:
                 _run_backward_on_the_calling_thread()
             _run_queued()
         finally:

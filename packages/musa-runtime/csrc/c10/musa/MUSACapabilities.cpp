@@ -29,21 +29,16 @@ bool device_memory_has_host_pointer() {
   return attributes.hostPointer != nullptr;
 }
 
-Capabilities read_capabilities() {
-  device_count_ensure_non_zero();
-  Capabilities read;
-  read.host_addressable = device_memory_has_host_pointer();
-  read.computes_on_host = read.host_addressable && declares("computes_on_host");
-  return read;
-}
-
 } // namespace
 
-const Capabilities& capabilities() {
-  static const Capabilities read = read_capabilities();
-  return read;
+bool host_addressable() {
+  if (device_count() == 0) {
+    return false;
+  }
+  static const bool addressable = device_memory_has_host_pointer();
+  return addressable;
 }
 
-bool host_addressable() { return device_count() > 0 && capabilities().host_addressable; }
+bool computes_on_host() { return declares("computes_on_host") && host_addressable(); }
 
 } // namespace c10::musa

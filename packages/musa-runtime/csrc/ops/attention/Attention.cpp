@@ -6,6 +6,7 @@
 #include <ATen/ops/_fused_sdp_choice_ops.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/musa/MUSACapabilities.h>
+#include <host_copy/fallback.h>
 #include <musa_runtime/attention.h>
 #include <musa_runtime/op_pack.h>
 
@@ -46,7 +47,7 @@ bool suits_efficient(const sdp::sdp_params& params) {
 // Whether torch's CPU kernel of flash attention is preferred and supports the operands. It runs on device memory in place.
 bool suits_host_flash(const sdp::sdp_params& params) {
   const c10::ScalarType dtype = params.query.scalar_type();
-  return c10::musa::capabilities().computes_on_host &&
+  return c10::musa::computes_on_host() && musa_runtime::has_host() &&
       (dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16) &&
       params.key.scalar_type() == dtype && params.value.scalar_type() == dtype &&
       sdp::check_for_dropout(params, false) && sdp::check_tensor_shapes(params, false) &&
@@ -61,7 +62,7 @@ bool suits_host_flash(const sdp::sdp_params& params) {
 // torch's math form. Tracers get torch's form, which they can decompose.
 SDPBackend composed_form(const Tensor& query, const Tensor& key, const Tensor& value) {
   const auto is_double = [](const Tensor& tensor) { return tensor.scalar_type() == at::kDouble && !is_traced(tensor); };
-  const bool own = !c10::musa::host_addressable() && is_double(query) && is_double(key) && is_double(value);
+  const bool own = !musa_runtime::has_host() && is_double(query) && is_double(key) && is_double(value);
   return own ? SDPBackend::overrideable : SDPBackend::math;
 }
 

@@ -15,8 +15,8 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSACompat.h>
+#include <host_copy/fallback.h>
 #include <musa_runtime/attention.h>
 #include <musa_runtime/op_pack.h>
 
@@ -45,7 +45,7 @@ Tensor widened(const Tensor& tensor) { return tensor.scalar_type() == at::kDoubl
 // a [..., M, K] times b [..., K, N].
 Tensor product(const Tensor& a, const Tensor& b) {
   const bool has_kernel = a.scalar_type() != at::kDouble && a.numel() > 0 && b.numel() > 0;
-  if (has_kernel || c10::musa::host_addressable()) {
+  if (has_kernel || musa_runtime::has_host()) {
     return at::matmul(a, b);
   }
   // muDNN refuses matrices of doubles and empty ones: sums of elementwise products, in blocks of rows.
