@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Packages that all tests of a folder need besides the one of its name.
 NEEDED = {"sdk_programs": ("musa-port", "musa-emulator-mudnn", "musa-emulator-mccl", "musa-emulator-math")}
 # Packages of the providers of operators.
-PROVIDERS = {"mudnn": "musa-ops-mudnn", "ported": "musa-ops-ported"}
+PROVIDERS = {"host": "musa-ops-host", "mudnn": "musa-ops-mudnn", "ported": "musa-ops-ported"}
 
 
 @cache

@@ -146,7 +146,7 @@ bool by_digits(const at::Tensor& self) {
   // Lines of a few elements are sorted in registers, one thread each.
   const int64_t size = self.size(-1);
   return size > kSortRun && size <= std::numeric_limits<int32_t>::max() &&
-      c10::musa::getDeviceProperties(self.get_device())->sharedMemPerBlock >= kRadixSharedMemory;
+      c10::musa::device_properties(self.get_device()).sharedMemPerBlock >= kRadixSharedMemory;
 }
 
 RadixSorted sorted_by_digits(const at::Tensor& self, bool descending, int64_t keep) {
