@@ -6,7 +6,7 @@ Input is the operator list of the installed torch wheel (torchgen's packaged nat
 each torch minor gets exactly its own operators and signatures. Output is ``host_ops_<n>.cpp``, a table of
 kernels per file.
 
-    python generate_host_ops.py --rules FILE --out DIR --shards N      writes the files (those whose text changed)
+    python generate_host_ops.py --rules FILE --out DIR --shards N    writes the files whose text changed
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from torchgen.context import native_function_manager
 from torchgen.gen import parse_native_yaml
 from torchgen.model import DispatchKey, NativeFunction, SchemaKind
 
-# Operators with handwritten kernels in the runtime: allocation, views and copies work on the musa tensor itself.
+# Operators with handwritten kernels in the runtime: allocation, views and copies work on the musa
+# tensor itself.
 HAND_WRITTEN = {
     "_copy_from",
     "_copy_from_and_resize",
@@ -58,7 +59,8 @@ COMPOSITE_BY_DEVICE_NAME = {"mode.values"}
 # NotImplementedError, so the call could not be passed on. Without a wrapper a pack or the boxed kernel serves
 # them.
 REFUSES_DTYPES_OTHERWISE = {"nansum", "nansum.out"}
-# Their CPU kernels would keep the statistics of some calls in 16 bits: musa_runtime/host/statistics_in_16_bits.h.
+# Their CPU kernels would keep the statistics of some calls in 16 bits:
+# musa_runtime/host/statistics_in_16_bits.h.
 KEEPS_STATISTICS = {
     "_batch_norm_with_update",
     "_batch_norm_with_update.out",

@@ -3,7 +3,7 @@
 #include "fallback.h"
 
 #include "capture/captured_call.h"
-#include "host_scope.h"
+#include "in_place/host_scope.h"
 
 #include <musa_runtime/graph_capture.h>
 

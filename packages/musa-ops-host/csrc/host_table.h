@@ -3,7 +3,7 @@
 #pragma once
 
 #include "capture/captured_call.h"
-#include "host_scope.h"
+#include "in_place/host_scope.h"
 
 #include <ATen/core/boxing/KernelFunction.h>
 #include <c10/musa/MUSASyncDebugMode.h>
@@ -81,8 +81,7 @@ struct HostOp {
 
 // Without signature and schema: the kernels are generated from the operators of the torch that they are compiled with.
 template <typename Signature>
-inline constexpr detail::KernelType host_type{
-    &HostKernel<Signature>::make, nullptr, false, nullptr, nullptr, nullptr};
+inline constexpr detail::KernelType host_type{&HostKernel<Signature>::make, nullptr, false, nullptr, nullptr, nullptr};
 
 template <typename Signature>
 HostOp host_op(const char* name, Signature* kernel) {

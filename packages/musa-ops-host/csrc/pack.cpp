@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include "capture/captured_call.h"
 #include "fallback.h"
-#include "host_scope.h"
+#include "in_place/host_scope.h"
 #include "recurrent.h"
 
 #include <ATen/core/Tensor.h>

@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include "recurrent.h"
 
-#include "host_scope.h"
+#include "in_place/host_scope.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/mkldnn_rnn_layer.h>
@@ -29,7 +29,8 @@ bool has_sizes(const Tensor& tensor, at::IntArrayRef sizes) {
 // input (T, B, I) without padding; state h and c (B, H); weights (4H, I), (4H, H) and two biases (4H). Other calls, invalid
 // ones among them, are left to the runtime's composition.
 bool is_for_onednn(
-    const Tensor& input, TensorList state, TensorList weights, at::IntArrayRef batch_sizes, int64_t mode, bool has_biases) {
+    const Tensor& input, TensorList state, TensorList weights, at::IntArrayRef batch_sizes, int64_t mode,
+    bool has_biases) {
   if (mode != kLstm || input.dim() != 3 || input.scalar_type() != at::kFloat || state.size() != 2 ||
       weights.size() != (has_biases ? 4U : 2U) || !at::hasMKLDNN() || !at::globalContext().userEnabledMkldnn() ||
       !state[0].defined() || state[0].dim() != 2) {
@@ -41,7 +42,9 @@ bool is_for_onednn(
       std::all_of(batch_sizes.begin(), batch_sizes.end(), [batch](int64_t each) { return each == batch; }) &&
       has_sizes(state[0], {batch, hidden}) && has_sizes(state[1], {batch, hidden}) &&
       has_sizes(weights[0], {4 * hidden, input.size(2)}) && has_sizes(weights[1], {4 * hidden, hidden}) &&
-      std::all_of(weights.begin() + 2, weights.end(), [hidden](const Tensor& bias) { return has_sizes(bias, {4 * hidden}); });
+      std::all_of(weights.begin() + 2, weights.end(), [hidden](const Tensor& bias) {
+           return has_sizes(bias, {4 * hidden});
+         });
 }
 
 // The workspace of oneDNN, whose size only oneDNN knows, and copies of the results.
@@ -138,7 +141,8 @@ RecurrentTensors recurrent_layer_backward(
   }
   return scope.device(
       RecurrentTensors{
-          std::move(of_input), {of_hidden.view_as(host_state[0]), of_cell.view_as(host_state[1])},
+          std::move(of_input),
+          {of_hidden.view_as(host_state[0]), of_cell.view_as(host_state[1])},
           std::move(of_weights)});
 }
 

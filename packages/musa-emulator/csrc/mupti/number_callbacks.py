@@ -5,7 +5,8 @@
     python number_callbacks.py [--check]
 
 Programs are compiled with the ids, so existing ids never change and new names are appended; a removed entry
-point leaves a gap, also at the end: SIZE is greater than every id that has been assigned. With --check, nothing is written, and the exit status is 1 if an entry point has no id.
+point leaves a gap, also at the end: SIZE is greater than every id that has been assigned. With --check,
+nothing is written, and the exit status is 1 if an entry point has no id.
 """
 
 import pathlib

@@ -409,7 +409,8 @@ MUresult muPointerGetAttribute(void* data, MUpointer_attribute attribute, MUdevi
         return put(info.type == musaMemoryTypeHost ? MU_MEMORYTYPE_HOST : MU_MEMORYTYPE_DEVICE);
       case MU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(pointer);
       case MU_POINTER_ATTRIBUTE_HOST_POINTER:
-        return info.type == musaMemoryTypeDevice && engine().config.strict ? musaErrorInvalidValue : put(address(pointer));
+        return info.type == musaMemoryTypeDevice && engine().config.strict ? musaErrorInvalidValue
+                                                                           : put(address(pointer));
       case MU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(0u);
       case MU_POINTER_ATTRIBUTE_IS_MANAGED: return put(info.type == musaMemoryTypeManaged ? 1u : 0u);
       case MU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(info.device);

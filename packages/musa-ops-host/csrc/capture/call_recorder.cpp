@@ -92,7 +92,8 @@ void RecordedCall::run(ReplayScope& scope, Stack& stack, std::vector<OfferedMemo
   if (draw.has_value()) {
     at::Generator generator = draw->generator;
     generator.set_current_seed(
-        musa_runtime::host_seed(static_cast<uint64_t>(*draw->seed), static_cast<uint64_t>(*draw->offset) + draw->offset_in_graph));
+        musa_runtime::host_seed(
+            static_cast<uint64_t>(*draw->seed), static_cast<uint64_t>(*draw->offset) + draw->offset_in_graph));
   }
   scratch.assign(offers.begin(), offers.end());
   scope.offer(scratch);

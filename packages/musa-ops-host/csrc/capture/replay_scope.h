@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-#include "../cpu_allocations.h"
+#include "in_place/cpu_allocations.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 

@@ -73,8 +73,7 @@ dnn::Tensor describe_matrix(
 
 bool looks_at_values() {
   static const bool looks = [] {
-    const bool cheap =
-        c10::musa::computes_on_host() || c10::musa::environment_variable("MUSA_LAUNCH_BLOCKING") == "1";
+    const bool cheap = c10::musa::computes_on_host() || c10::musa::environment_variable("MUSA_LAUNCH_BLOCKING") == "1";
     return c10::musa::environment_flag("TORCH_MUSA_CHECK_INDICES", cheap);
   }();
   // A wait would invalidate a capture in progress on any thread.

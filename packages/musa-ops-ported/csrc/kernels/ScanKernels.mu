@@ -35,7 +35,9 @@ struct ScanParts {
 };
 
 template <typename Value>
-inline constexpr int kScanItems = sizeof(Value) <= 4 ? 16 : sizeof(Value) <= 8 ? 8 : 4; // per thread: 64 bytes
+inline constexpr int kScanItems = sizeof(Value) <= 4 ? 16
+    : sizeof(Value) <= 8                             ? 8
+                                                     : 4; // per thread: 64 bytes
 
 // Op: Value identity(), Value load(T, k), Value combine(earlier, later), void store(place, Value).
 //

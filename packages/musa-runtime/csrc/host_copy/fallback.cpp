@@ -336,7 +336,8 @@ void copy_boxed(const OperatorHandle& op, Stack* stack) {
   const std::string name = c10::toString(op.operator_name());
   if (C10_UNLIKELY(capturing())) {
     refuse_to_capture(
-        name, "it is served by the provider 'host-copy', which computes on the host with copies to and from the device");
+        name,
+        "it is served by the provider 'host-copy', which computes on the host with copies to and from the device");
   }
   const size_t count = op.schema().arguments().size();
   if (is_metadata_view(op.schema(), {stack->end() - static_cast<std::ptrdiff_t>(count), stack->end()})) {
@@ -496,9 +497,7 @@ c10::KernelFunction fallback_kernel(const std::string& which) {
                          : c10::KernelFunction::makeFromBoxedFunction<&copy_boxed>();
 }
 
-bool has_host() {
-  return host_fallback.load(std::memory_order_relaxed) != nullptr && c10::musa::host_addressable();
-}
+bool has_host() { return host_fallback.load(std::memory_order_relaxed) != nullptr && c10::musa::host_addressable(); }
 
 void set_default_fallback(const std::string& which) { default_is_host = which == "host"; }
 

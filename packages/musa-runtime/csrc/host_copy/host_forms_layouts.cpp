@@ -104,8 +104,7 @@ at::Tensor HostForms::layout_on_host(const at::Tensor& tensor, Access access) {
   const Part part = [&](const at::Tensor& each) { return converted(each, HostTensor::Any, access); };
   switch (kind_of(tensor)) {
     case Kind::Sparse: return rebuild_sparse(tensor, part, DispatchKey::SparseCPU);
-    case Kind::Compressed:
-      return rebuild_compressed(tensor, part, DispatchKey::SparseCsrCPU, c10::Device(c10::kCPU));
+    case Kind::Compressed: return rebuild_compressed(tensor, part, DispatchKey::SparseCsrCPU, c10::Device(c10::kCPU));
     case Kind::Quantized: return rebuild_quantized(tensor, part, DispatchKey::PrivateUse1, DispatchKey::QuantizedCPU);
     case Kind::Nested: return rebuild_nested(tensor, part);
   }

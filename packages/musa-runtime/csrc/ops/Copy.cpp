@@ -79,9 +79,7 @@ TORCH_LIBRARY_FRAGMENT(torch_musa, m) {
   m.impl("_copy_on_device", c10::DispatchKey::CPU, [](const Tensor& self, const Tensor& src) { self.copy_(src); });
 }
 
-MUSA_OP_PACK(runtime, pack) {
-  pack.impl("torch_musa::_copy_on_device", TORCH_FN(copy_without_kernel));
-}
+MUSA_OP_PACK(runtime, pack) { pack.impl("torch_musa::_copy_on_device", TORCH_FN(copy_without_kernel)); }
 
 // ---- One function for each way of a copy. Tensors are strided, not empty and of equal sizes.
 
@@ -124,8 +122,7 @@ void copy_with_host(const Tensor& dst, const Tensor& src) {
     return;
   }
   const bool narrows = src.itemsize() > dst.itemsize();
-  const bool gathers =
-      is_as_stored(dst, src) && span_bytes(src) > src.nbytes() && dst.is_non_overlapping_and_dense();
+  const bool gathers = is_as_stored(dst, src) && span_bytes(src) > src.nbytes() && dst.is_non_overlapping_and_dense();
   write_elements(dst, narrows || gathers ? host_form(src, dst) : src);
 }
 

@@ -302,10 +302,11 @@ void OpRegistry::State::check_providers(const OpPolicy& wanted) const {
         ".\nLikely causes: a misspelling, or the pack is not installed or failed to load."
         "\nFix: python -m torch_musa packs");
     TORCH_CHECK_VALUE(
-        provider != "host" || where.find('=') == std::string::npos || has_host(),
-        "Provider 'host' in '", where,
-        "' runs torch's CPU kernels on device memory in place, which needs a device "
-        "whose memory the host can address; this one has discrete memory.\nFix: use 'host-copy' instead.");
+        provider != "host" || where.find('=') == std::string::npos || has_host(), "Provider 'host' in '", where,
+        "' runs torch's CPU kernels in the device's memory, which needs the pack musa-ops-host and a device whose memory the "
+        "host can address; ",
+        c10::musa::host_addressable() ? "the pack is not loaded" : "the host cannot address this one's",
+        ".\nFix: use 'host-copy' instead.");
   }
   for (const std::string& op : wanted.pinned_ops()) {
     const std::string reason = why_fixed(op);

@@ -52,8 +52,8 @@ c10::SmallVector<Dim, 6> dims_of_copy(const Tensor& dst, const Tensor& src) {
 
 // A copy with the strides of a CPU tensor whose elements share memory.
 Tensor sent_span(const Tensor& host, Device device) {
-  Tensor sent = at::empty_strided(
-      host.sizes(), host.strides(), host.options().device(device).pinned_memory(std::nullopt));
+  Tensor sent =
+      at::empty_strided(host.sizes(), host.strides(), host.options().device(device).pinned_memory(std::nullopt));
   sent._set_conj(host.is_conj());
   sent._set_neg(host.is_neg());
   memcpy_on_stream(

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The runtime's own providers: torch's kernels in place and on copies, and compositions.
-OWN_PROVIDERS = ("host", "host-copy", "runtime")
+# The runtime's own providers: torch's CPU kernels on copies, and compositions.
+OWN_PROVIDERS = ("host-copy", "runtime")
 # Earlier names that are accepted, and their current names; op_policy.cpp has the same.
 ALIASES = {"native": "host", "cpu": "host-copy"}
 

@@ -91,8 +91,7 @@ RecurrentInputGradients backward_by_steps(
 std::tuple<Tensor, Tensors, Tensors> forward_on_device(
     const Tensor& input, TensorList state, TensorList weights, at::IntArrayRef batch_sizes, int64_t mode,
     bool has_biases, bool reverse, bool keep) {
-  return as_tuple(recurrent_steps(
-      layer_of(input, state, weights, batch_sizes, mode, has_biases, reverse), keep));
+  return as_tuple(recurrent_steps(layer_of(input, state, weights, batch_sizes, mode, has_biases, reverse), keep));
 }
 
 std::tuple<Tensor, Tensors, Tensors> backward_on_device(

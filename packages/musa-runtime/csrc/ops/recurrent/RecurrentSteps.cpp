@@ -196,8 +196,7 @@ RecurrentResult recurrent_steps(const RecurrentLayer& layer, bool keep) {
 }
 
 RecurrentInputGradients recurrent_steps_backward(
-    const RecurrentLayer& layer, const Tensors& kept, const RecurrentGradients& gradients,
-    std::array<bool, 3> wanted) {
+    const RecurrentLayer& layer, const Tensors& kept, const RecurrentGradients& gradients, std::array<bool, 3> wanted) {
   const size_t steps = layer.batch_sizes.size();
   const bool lstm = layer.mode == RecurrentMode::Lstm;
   const bool gru = layer.mode == RecurrentMode::Gru;

@@ -38,9 +38,8 @@ class HostScope final : public musa_runtime::HostAliases {
 
  private:
   static bool is_unchanged(const c10::TensorImpl* before, const c10::TensorImpl* after) {
-    const c10::StorageImpl* storage = is_plain(before) && is_plain(after)
-        ? after->unsafe_storage().unsafeGetStorageImpl()
-        : nullptr;
+    const c10::StorageImpl* storage =
+        is_plain(before) && is_plain(after) ? after->unsafe_storage().unsafeGetStorageImpl() : nullptr;
     return storage != nullptr && musa_runtime::is_alias(storage) &&
         musa_runtime::original_of(storage) == before->unsafe_storage().unsafeGetStorageImpl() &&
         before->sizes() == after->sizes() && before->strides() == after->strides() &&
