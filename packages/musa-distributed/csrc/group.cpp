@@ -196,34 +196,52 @@ std::string Group::status() const {
       completed == nullptr ? "; none has finished" : c10::str("; last finished ", completed->text()));
 }
 
-// Collects the state of the other ranks, which find the note in the store and reply there.
-std::string Group::reports(const std::string& reason) {
-  // The watchdogs of the other ranks find the note within one interval. The program waits for the error meanwhile.
-  const auto limit = settings_.coordination * 7 / 4;
+// Writes the note that the other ranks find in the store, and collects their replies, in short accesses: other groups use the
+// connection meanwhile. Returns nullopt if the store does not respond.
+std::optional<Group::Answers> Group::ask_ranks(const std::string& reason, std::chrono::milliseconds limit) {
   std::vector<std::string> keys;
   for (int rank = 0; rank < size_; ++rank) {
     keys.push_back(status_key(rank));
   }
-  const auto collect = [keys, limit, reason, own = keys[static_cast<size_t>(rank_)], status = status()](Store& store) {
+  const auto write = [reason, own = keys[static_cast<size_t>(rank_)], status = status()](Store& store) {
     store.set(own, to_bytes(status));
     if (!store.check({kFailed})) {
       store.set(kFailed, to_bytes(reason));
     }
-    const auto deadline = std::chrono::steady_clock::now() + limit;
-    while (!store.check(keys) && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return true;
+  };
+  if (!store_.within(limit + kStoreLimit, write).has_value()) {
+    return std::nullopt;
+  }
+  store_.announce_failure();
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (std::chrono::steady_clock::now() < deadline) {
+    const auto all = store_.within(kStoreLimit, [keys](Store& store) { return store.check(keys); });
+    if (!all.has_value()) {
+      return std::nullopt;
     }
-    std::vector<std::optional<std::string>> answers;
+    if (*all) {
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return store_.within(kStoreLimit, [keys](Store& store) {
+    Answers answers;
     for (const std::string& key : keys) {
       answers.push_back(store.check({key}) ? std::optional(store.get_to_str(key)) : std::nullopt);
     }
     return answers;
-  };
+  });
+}
+
+std::string Group::reports(const std::string& reason) {
+  // The other ranks find the note within one interval of polling. The program waits for the error meanwhile.
+  const auto limit = settings_.coordination * 7 / 4;
   std::string text = "\nState of the ranks of the group:";
   std::string problem, desync;
-  std::optional<std::vector<std::optional<std::string>>> answers;
+  std::optional<Answers> answers;
   try {
-    answers = store_.within(limit + kStoreLimit, collect);
+    answers = ask_ranks(reason, limit);
     problem = answers.has_value() ? "" : "does not answer";
     if (answers.has_value() && settings_.desync_debug) {
       const auto report = store_.within(limit + kStoreLimit, [rank = rank_, size = size_](Store& store) {
@@ -390,7 +408,7 @@ Group::Polled Group::query_calls(const std::vector<std::shared_ptr<Launched>>& c
   return polled;
 }
 
-bool Group::poll_calls() {
+std::function<void()> Group::poll_calls() {
   std::vector<std::shared_ptr<Launched>> calls;
   CompletionHook hook;
   {
@@ -439,28 +457,30 @@ bool Group::poll_calls() {
     changed_.notify_all();
     Recorder::instance().set_status(number_, progress);
   }
-  if (settings_.on_error != Settings::OnError::Ignore) {
-    if (broken != nullptr) {
-      fail(ErrorType::COMM_ERROR, broken, reason);
-    } else if (late != nullptr) {
-      fail(ErrorType::TIMEOUT, late, c10::str("did not finish within ", late->timeout.count(), " ms"));
-    }
+  if (settings_.on_error == Settings::OnError::Ignore || failing_.load()) {
+    return nullptr;
   }
-  const std::lock_guard lock(mutex_);
-  return !pending_.empty();
+  if (broken != nullptr) {
+    return [this, broken, reason] { fail(ErrorType::COMM_ERROR, broken, reason); };
+  }
+  if (late != nullptr) {
+    return [this, late] {
+      fail(ErrorType::TIMEOUT, late, c10::str("did not finish within ", late->timeout.count(), " ms"));
+    };
+  }
+  return nullptr;
 }
 
-void Group::poll_other_ranks() {
-  const auto now = std::chrono::steady_clock::now();
-  if (size_ == 1 || answered_ || now < next_coordination_) {
-    return;
-  }
-  next_coordination_ = now + settings_.coordination;
-  if (store_.busy()) {
-    return; // blocked; pending calls are left to their timeout
+std::function<void()> Group::poll_other_ranks() {
+  if (size_ == 1 || answered_) {
+    return nullptr;
   }
   std::optional<std::optional<std::string>> found;
   try {
+    const size_t failures = store_.failures(settings_.coordination);
+    if (seen_failures_ == failures) {
+      return nullptr;
+    }
     found = store_.within(kPollLimit, [own = status_key(rank_), status = status()](Store& store) {
       if (!store.check({kFailed})) {
         return std::optional<std::string>();
@@ -468,33 +488,50 @@ void Group::poll_other_ranks() {
       store.set(own, to_bytes(status));
       return std::optional(store.get_to_str(kFailed));
     });
+    if (found.has_value()) {
+      seen_failures_ = failures;
+    }
   } catch (const std::exception&) {
-    return; // the rank that hosted the store has ended; pending calls report the failure
+    return nullptr; // the rank that hosted the store has ended; pending calls report the failure
   }
   const std::optional<std::string> reported = found.value_or(std::nullopt);
   if (!reported.has_value()) {
-    return;
+    return nullptr;
   }
   answered_ = true;
-  const std::string& reason = *reported;
   if (settings_.propagate_error && settings_.on_error != Settings::OnError::Ignore) {
     std::shared_ptr<Launched> current;
     {
       const std::lock_guard lock(mutex_);
       current = pending_.empty() ? nullptr : pending_.front();
     }
-    fail(ErrorType::REMOTE_ERROR, current, "cannot continue, because another rank has failed: " + reason);
-  } else if (auto calls = record()) {
+    return [this, current, text = "cannot continue, because another rank has failed: " + *reported] {
+      fail(ErrorType::REMOTE_ERROR, current, text);
+    };
+  }
+  if (auto calls = record()) {
     start_dump(std::move(calls), global_rank(), settings_.dump_timeout);
   }
+  return nullptr;
+}
+
+Group::Seen Group::look() {
+  Seen seen;
+  seen.report = poll_calls();
+  if (!seen.report && !failing_.load()) {
+    seen.report = poll_other_ranks();
+  }
+  const std::lock_guard lock(mutex_);
+  seen.interval = pending_.empty() ? settings_.coordination : kBusyInterval;
+  return seen;
 }
 
 std::chrono::milliseconds Group::poll() {
-  const bool busy = poll_calls();
-  if (!failing_.load()) {
-    poll_other_ranks();
+  const Seen seen = look();
+  if (seen.report) {
+    seen.report();
   }
-  return busy ? kBusyInterval : settings_.coordination;
+  return seen.interval;
 }
 
 void Group::update_desync_trace(const Launched& launched, bool ended) {

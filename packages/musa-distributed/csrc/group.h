@@ -18,7 +18,7 @@
 #include "hosts.h"
 #include "recorder.h"
 #include "settings.h"
-#include "store_thread.h"
+#include "group_store.h"
 #include "launched.h"
 
 namespace c10d::mccl {
@@ -26,7 +26,7 @@ namespace c10d::mccl {
 // Virtual functions exist for tests only.
 class Group {
  public:
-  // Only one thread of the group accesses the store; see Store::clone.
+  // The store's prefix is for this group alone.
   Group(c10::intrusive_ptr<Store> store, int rank, int size, const Settings& settings);
   virtual ~Group() = default;
 
@@ -74,7 +74,13 @@ class Group {
   // Aborts the communicators; pending calls fail with `reason`. Does not wait for a thread that is in fail().
   void abort(const std::string& reason);
 
-  // One poll by the watchdog. Returns the time until the next one.
+  // One poll: the time until the next one, and a function that reports a failure, which takes seconds. Only one thread polls.
+  struct Seen {
+    std::chrono::milliseconds interval{};
+    std::function<void()> report;
+  };
+  Seen look();
+  // The same, and reports a failure itself.
   std::chrono::milliseconds poll();
 
  protected:
@@ -97,8 +103,10 @@ class Group {
   };
   std::optional<std::string> async_error_of(const Launched& launched) const;
   Polled query_calls(const std::vector<std::shared_ptr<Launched>>& calls) const;
-  bool poll_calls();
-  void poll_other_ranks();
+  std::function<void()> poll_calls();
+  std::function<void()> poll_other_ranks();
+  using Answers = std::vector<std::optional<std::string>>; // by rank
+  std::optional<Answers> ask_ranks(const std::string& reason, std::chrono::milliseconds limit);
   std::string host_of(int rank) const;
   std::string status() const;
   std::string reports(const std::string& reason);
@@ -106,7 +114,7 @@ class Group {
   std::shared_ptr<const Recorder::Snapshot> record() const;
   void update_desync_trace(const Launched& launched, bool ended);
 
-  StoreThread store_;
+  GroupStore store_;
   const std::string store_name_;
   const int rank_, size_;
   const Settings settings_;
@@ -127,8 +135,9 @@ class Group {
   KeptTensors finished_operands_;
   std::atomic<bool> failing_{false}; // a thread reports a failure, or the group has failed
   std::atomic<ErrorType> error_{ErrorType::SUCCESS};
-  bool answered_ = false; // used by the watchdog's thread only
-  std::chrono::steady_clock::time_point next_coordination_{};
+  // Used by the thread that polls only.
+  bool answered_ = false;
+  std::optional<size_t> seen_failures_; // of all groups on this store
 };
 
 // Names the group after its backend. torch sets the name of a backend step by step after creating it, so it may be

@@ -5,7 +5,16 @@
 #include <iterator>
 #include <utility>
 
+#include "events.h"
+
 namespace c10d::mccl {
+namespace {
+
+std::shared_ptr<c10::musa::MUSAEvent> event_for(const c10::musa::MUSAStream& stream, bool captured, bool timing) {
+  return captured ? own_event(timing) : pooled_event(stream.device_index(), timing);
+}
+
+} // namespace
 
 void KeptTensors::add(const std::vector<at::Tensor>& tensors) {
   const std::lock_guard lock(mutex_);
@@ -30,15 +39,14 @@ bool KeptTensors::empty() const {
   return tensors_.empty();
 }
 
-Launched::Launched(bool timing, c10::musa::MUSAStream on)
-    : stream(on), end(std::make_shared<c10::musa::MUSAEvent>(timing ? musaEventDefault : musaEventDisableTiming)) {
-  if (timing) {
-    start.emplace(musaEventDefault);
-  }
-}
+Launched::Launched(bool timing, c10::musa::MUSAStream on, bool is_captured)
+    : stream(on),
+      captured(is_captured),
+      start(timing ? event_for(on, captured, timing) : nullptr),
+      end(event_for(on, captured, timing)) {}
 
 bool Launched::started() const {
-  return on_stream.load() && (captured || (start.has_value() && start->query()) || end->query());
+  return on_stream.load() && (captured || (start != nullptr && start->query()) || end->query());
 }
 
 bool Launched::finished() const { return on_stream.load() && (captured || end->query()); }
@@ -48,7 +56,7 @@ std::chrono::milliseconds Launched::age() const {
 }
 
 std::optional<float> Launched::milliseconds() const {
-  return start.has_value() && !captured && finished() ? std::optional(start->elapsed_time(*end)) : std::nullopt;
+  return start != nullptr && !captured && finished() ? std::optional(start->elapsed_time(*end)) : std::nullopt;
 }
 
 void Launched::fail(std::exception_ptr failure) {

@@ -35,7 +35,7 @@ class KeptTensors {
 };
 
 struct Launched : Progress {
-  Launched(bool timing, c10::musa::MUSAStream stream);
+  Launched(bool timing, c10::musa::MUSAStream stream, bool captured = false);
 
   OpType type = OpType::UNKNOWN;
   bool p2p = false;
@@ -43,9 +43,9 @@ struct Launched : Progress {
   // One, unless the call is a batch of sends and receives with several peers. All are on one device.
   std::vector<std::shared_ptr<Communicator>> comms;
   const c10::musa::MUSAStream stream;
-  std::optional<c10::musa::MUSAEvent> start; // only if timing is enabled
+  const bool captured; // captured into a graph, so the events cannot be queried
+  const std::shared_ptr<c10::musa::MUSAEvent> start; // null unless timing is enabled
   const std::shared_ptr<c10::musa::MUSAEvent> end;
-  bool captured = false; // captured into a graph, so the events cannot be queried
   std::atomic<bool> on_stream{false}; // the events have been recorded
   std::chrono::steady_clock::time_point issued = std::chrono::steady_clock::now();
   std::chrono::milliseconds timeout{};

@@ -11,6 +11,8 @@
 
 #include "call_range.h"
 #include "errors.h"
+#include "events.h"
+#include "poller.h"
 
 namespace c10d::mccl {
 
@@ -43,13 +45,12 @@ std::vector<Operation> operations_of(const std::vector<Request>& requests, int r
 
 Launcher::Launcher(
     const Backend& backend, c10::intrusive_ptr<const Backend::Options> options, const Settings& settings,
-    std::shared_ptr<Group> group, std::shared_ptr<Communicators> communicators, Watchdog& watchdog)
+    std::shared_ptr<Group> group, std::shared_ptr<Communicators> communicators)
     : backend_(backend),
       options_(std::move(options)),
       settings_(settings),
       group_(std::move(group)),
       communicators_(std::move(communicators)),
-      watchdog_(watchdog),
       timing_(settings.timing) {}
 
 c10::intrusive_ptr<Work> Launcher::run(Request request) {
@@ -113,14 +114,13 @@ std::shared_ptr<Launched> Launcher::prepare(
   const auto operations = std::make_shared<const Operations>(
       Operations{seq, coalesced ? Title("mccl:coalesced") : first.title, operations_of(requests, group_->rank())});
 
-  auto launched = std::make_shared<Launched>(timing_.load(), first.async ? routes.front().comm->stream : current);
+  auto launched = std::make_shared<Launched>(timing_.load(), first.async ? routes.front().comm->stream : current, capturing);
   launched->type = coalesced ? OpType::COALESCED : first.type;
   launched->p2p = transfers;
   launched->operations = operations;
   for (const Route& route : routes) {
     launched->comms.push_back(route.comm);
   }
-  launched->captured = capturing;
   launched->timeout = first.timeout == kUnsetTimeout ? options_->timeout : first.timeout;
   launched->result = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
   for (const Operation& operation : operations->parts) {
@@ -186,7 +186,7 @@ c10::intrusive_ptr<Work> Launcher::issue(const std::vector<Request>& requests, b
       route.comm->issued_on(launched->stream, launched->end);
     }
     if (group_->add(launched)) {
-      watchdog_.kick();
+      Poller::instance().kick(*group_);
     }
   }
   group_->check(); // the group may have failed meanwhile, and the call with it
@@ -224,9 +224,9 @@ void Launcher::put_on_stream(
     const std::vector<mcclComm_t>& handles, const MUSAStream& current) const {
   const MUSAStream& stream = launched.stream;
   if (stream != current) {
-    c10::musa::MUSAEvent ready;
-    ready.record(current);
-    ready.block(stream);
+    const auto ready = launched.captured ? own_event(false) : pooled_event(current.device_index(), false);
+    ready->record(current);
+    ready->block(stream);
   }
   if (!launched.captured) {
     for (const Route& route : routes) {
@@ -239,7 +239,7 @@ void Launcher::put_on_stream(
       request.before();
     }
   }
-  if (launched.start.has_value()) {
+  if (launched.start != nullptr) {
     launched.start->record(stream);
   }
   // Several coalesced MCCL calls, or one.

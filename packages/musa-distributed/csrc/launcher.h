@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Enqueues the calls of a process group on streams, ordered with the program's stream, adds them to the flight record,
-// and has the watchdog poll them until they finish.
+// and has them polled until they finish.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -15,18 +15,17 @@
 #include "group.h"
 #include "request.h"
 #include "settings.h"
-#include "watchdog.h"
 #include "work.h"
 
 namespace c10d::mccl {
 
-// Used by one thread at a time. The backend and the watchdog must outlive it.
+// Used by one thread at a time. The backend must outlive it.
 class Launcher {
  public:
   // Reads only the properties of `backend` that torch sets after creating it: name, description, and bound device.
   Launcher(
       const Backend& backend, c10::intrusive_ptr<const Backend::Options> options, const Settings& settings,
-      std::shared_ptr<Group> group, std::shared_ptr<Communicators> communicators, Watchdog& watchdog);
+      std::shared_ptr<Group> group, std::shared_ptr<Communicators> communicators);
 
   // Enqueues the call on its stream. While calls are being coalesced, stores it instead and returns nullptr.
   c10::intrusive_ptr<Work> run(Request request);
@@ -68,7 +67,6 @@ class Launcher {
   const Settings settings_;
   const std::shared_ptr<Group> group_;
   const std::shared_ptr<Communicators> communicators_;
-  Watchdog& watchdog_;
   std::atomic<bool> timing_;
   uint64_t collectives_ = 0, transfers_ = 0, operations_ = 0;
   bool named_ = false;

@@ -9,30 +9,16 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iostream>
 #include <map>
 
 #include "errors.h"
+#include "poller.h"
 
 namespace c10d {
 
 using namespace mccl;
 
 namespace {
-
-// One per process. Terminates the process if a group's watchdog hangs, for example because the device's driver does not
-// return.
-HeartbeatMonitor& heartbeat() {
-  static HeartbeatMonitor& monitor = *new HeartbeatMonitor(std::chrono::seconds(1), [](const std::string& name) {
-    std::cerr << "The watchdog " << name
-              << " of a process group hangs: the device or the store does not answer.\nThe process is terminated. "
-                 "TORCH_MCCL_HEARTBEAT_TIMEOUT_SEC sets the time limit; TORCH_MCCL_ENABLE_MONITORING=0 disables the "
-                 "check."
-              << std::endl;
-    std::abort();
-  });
-  return monitor;
-}
 
 std::string library_version() {
   int version = 0;
@@ -48,7 +34,7 @@ c10::intrusive_ptr<Store> store_of_threads(const c10::intrusive_ptr<Store>& stor
   const char* const start = std::getenv("TORCHELASTIC_RESTART_COUNT");
   const std::lock_guard lock(mutex);
   const std::string prefix = c10::str("mccl/", start != nullptr ? start : "0", "/", made[group]++);
-  return c10::make_intrusive<PrefixStore>(prefix, store->clone());
+  return c10::make_intrusive<PrefixStore>(prefix, store);
 }
 
 // Creates a group of some ranks of `parent` (`members` are their ranks there), with the options `wanted`, or those of
@@ -97,20 +83,8 @@ ProcessGroupMCCL::ProcessGroupMCCL(
   init();
   name_group(*group_, *this, *options_);
   Recorder::instance().set_library_version(library_version());
-  watchdog_ = std::make_unique<Watchdog>(
-      c10::str("mccl_watch_", group_->number()), [group = group_.get()] { return group->poll(); },
-      [group = group_.get()](const std::exception_ptr& error) {
-        try {
-          std::rethrow_exception(error);
-        } catch (const std::exception& known) {
-          group->fail(ErrorType::COMM_ERROR, nullptr, c10::str("is no longer watched: ", known.what()));
-        }
-      });
-  const Settings& settings = group_->settings();
-  if (settings.monitoring) {
-    heartbeat().add(*watchdog_, settings.heartbeat_timeout);
-  }
-  launcher_ = std::make_unique<Launcher>(*this, options_, settings, group_, communicators, *watchdog_);
+  Poller::instance().add(group_);
+  launcher_ = std::make_unique<Launcher>(*this, options_, group_->settings(), group_, communicators);
 }
 
 ProcessGroupMCCL::~ProcessGroupMCCL() {
@@ -202,7 +176,7 @@ void ProcessGroupMCCL::registerOnCompletionHook(std::function<void(std::shared_p
 }
 
 void ProcessGroupMCCL::waitForPendingWorks() {
-  watchdog_->kick();
+  Poller::instance().kick(*group_);
   group_->drain(options_->timeout);
 }
 
@@ -221,15 +195,14 @@ void ProcessGroupMCCL::shutdown() {
   std::exception_ptr error;
   if (group_->failure() == nullptr) {
     try {
-      watchdog_->kick();
+      Poller::instance().kick(*group_);
       group_->drain(options_->timeout);
     } catch (...) {
       error = std::current_exception();
       group_->abort("was shut down with pending calls");
     }
   }
-  heartbeat().remove(*watchdog_);
-  watchdog_->stop();
+  Poller::instance().remove(*group_);
   communicators->end();
   group_->free_operands();
   if (error != nullptr) {

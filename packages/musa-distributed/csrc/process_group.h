@@ -5,10 +5,10 @@
 // A call enqueues work on a stream and returns. With async_op that is the communicator's stream: it waits for the
 // caller's stream first, and the caller's stream waits for it in Work::wait(). Otherwise the work is enqueued on the
 // caller's stream. All ranks of the group must make the same calls in the same order. One thread at a time calls the
-// methods; the watchdog has its own thread.
+// methods; one thread of the process polls all groups.
 //
 // The class only implements torch's interface: Communicators creates communicators, Launcher enqueues calls on streams,
-// Group holds the pending calls and the failure, Watchdog polls them.
+// Group holds the pending calls and the failure, Poller polls them.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -22,7 +22,6 @@
 #include "group.h"
 #include "launcher.h"
 #include "settings.h"
-#include "watchdog.h"
 
 namespace c10d {
 
@@ -132,8 +131,7 @@ class ProcessGroupMCCL : public Backend {
   uint64_t splits = 0; // number of calls of split(), which all ranks make
 
  private:
-  std::unique_ptr<mccl::Watchdog> watchdog_; // uses the group
-  std::unique_ptr<mccl::Launcher> launcher_; // uses the watchdog
+  std::unique_ptr<mccl::Launcher> launcher_;
 };
 
 } // namespace c10d

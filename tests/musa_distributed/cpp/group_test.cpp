@@ -12,6 +12,7 @@
 
 #include "blocking_store.h"
 #include "communicators.h"
+#include "failures.h"
 #include "watchdog.h"
 
 namespace c10d::mccl {
@@ -98,19 +99,6 @@ struct Rank {
   std::shared_ptr<Communicator> comm;
   std::unique_ptr<Watchdog> watchdog;
 };
-
-std::string failure_of(const Group& group) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (group.failure() == nullptr && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  try {
-    group.check();
-  } catch (const c10::DistBackendError& error) {
-    return error.what_without_backtrace();
-  }
-  return "none";
-}
 
 // The failure of a group is readable a moment before its communicator is aborted.
 template <class Communicator>
