@@ -36,7 +36,8 @@ GroupStore::GroupStore(c10::intrusive_ptr<Store> store) {
   connection_ = connection_to(store);
 }
 
-GroupStore::Connection::Connection(c10::intrusive_ptr<Store> base) : original(std::move(base)), thread(original->clone()) {}
+GroupStore::Connection::Connection(c10::intrusive_ptr<Store> base)
+    : original(std::move(base)), thread(original->clone()) {}
 
 std::shared_ptr<GroupStore::Connection> GroupStore::connection_to(const c10::intrusive_ptr<Store>& base) {
   static std::mutex& mutex = *new std::mutex(); // guards made

@@ -27,9 +27,8 @@ class GroupStore {
 
   // As in StoreThread.
   void post(std::function<void(Store&)> access) {
-    connection_->thread.post([prefix = prefix_, access = std::move(access)](Store& base) {
-      access(*with_prefix(prefix, base));
-    });
+    connection_->thread.post(
+        [prefix = prefix_, access = std::move(access)](Store& base) { access(*with_prefix(prefix, base)); });
   }
   template <class Access, class Result = std::invoke_result_t<Access, Store&>>
   std::optional<Result> within(std::chrono::milliseconds limit, Access access) {

@@ -114,7 +114,8 @@ std::shared_ptr<Launched> Launcher::prepare(
   const auto operations = std::make_shared<const Operations>(
       Operations{seq, coalesced ? Title("mccl:coalesced") : first.title, operations_of(requests, group_->rank())});
 
-  auto launched = std::make_shared<Launched>(timing_.load(), first.async ? routes.front().comm->stream : current, capturing);
+  auto launched =
+      std::make_shared<Launched>(timing_.load(), first.async ? routes.front().comm->stream : current, capturing);
   launched->type = coalesced ? OpType::COALESCED : first.type;
   launched->p2p = transfers;
   launched->operations = operations;

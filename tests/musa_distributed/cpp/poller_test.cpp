@@ -93,7 +93,8 @@ TEST(PollerTest, TwentyGroupsHaveOneThreadEachOneConnectionAndOneQueryPerInterva
 
 TEST(PollerTest, TheFailureOfAGroupReachesItsOtherRankAndNoOtherGroup) {
   const auto store = c10::make_intrusive<CountingStore>();
-  const auto failing = group_on(store, "a", 0, 2), told = group_on(store, "a", 1, 2), other = group_on(store, "b", 1, 2);
+  const auto failing = group_on(store, "a", 0, 2), told = group_on(store, "a", 1, 2),
+             other = group_on(store, "b", 1, 2);
   for (const auto& group : {told, other}) {
     Poller::instance().add(group);
   }

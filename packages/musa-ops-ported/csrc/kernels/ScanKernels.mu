@@ -86,10 +86,10 @@ __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads)
         }
 #pragma unroll
         for (int k = 0; k < items; ++k) {
-          room[apart_place<items>(k)] = values[k];
+          room[striped_place<items>(k)] = values[k];
         }
         __syncthreads();
-        take_own(values, room);
+        take_blocked(values, room);
       } else {
         const int64_t first = begin + y * items;
         const int left = !within || first >= end ? 0 : static_cast<int>(end - first < items ? end - first : items);
@@ -116,14 +116,14 @@ __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads)
         if (of.staged) {
 #pragma unroll
           for (int k = 0; k < items; ++k) {
-            room[own_place<items>(k)] = values[k];
+            room[blocked_place<items>(k)] = values[k];
           }
           __syncthreads();
 #pragma unroll
           for (int k = 0; k < items; ++k) {
             const int64_t at = begin + k * threads + thread;
             if (at < end) {
-              op.store(start + at, room[apart_place<items>(k)]);
+              op.store(start + at, room[striped_place<items>(k)]);
             }
           }
         } else {
