@@ -3,7 +3,7 @@
 """A call that torch's CPU kernel refuses for its dtype changes none of its arguments.
 
 The provider `host` relies on this: it passes such a call to the next provider with the same arguments
-(ops/native_table.h).
+(host_table.h of musa-ops-host).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DTYPES = (torch.float16, torch.complex32, torch.bool, torch.int32)
 _MORE_DTYPES = (torch.bfloat16, torch.complex64, torch.int64, torch.uint8, torch.float32)
 
 
-_NATIVE_TABLE = Path(__file__).parents[2] / "packages/musa-runtime/csrc/ops/native_table.cpp"
+_NATIVE_TABLE = Path(__file__).parents[2] / "packages/musa-ops-host/csrc/host_table.cpp"
 # Composed of several operators: one writes, and a later one refuses.
 _SEVERAL_OPERATORS = frozenset(
     ("nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d")

@@ -49,7 +49,8 @@ def device_count_error(): return None
 def current_device(): return 0
 def get_device_properties(index): return SimpleNamespace(is_integrated=False)
 def computes_on_host(): return False
-def ops_providers(): return ["demo"]
+def ops_providers(): return ["demo", "host"]
+def ops_declared(): return {"demo": 4, "runtime": 9}
 def ops_table(): return [
     {"op": name, "provider": "host", "calls": 0, "reason": "policy", "candidates": [
         {"provider": "demo", "rank": None, "calls": 0, "conditional": False},

@@ -34,5 +34,9 @@ print("done")
 
 
 def test_sorts_and_scans_of_all_sizes():
-    settings = {"MUSA_EMULATOR_ARCH": "mp_21", "TORCH_MUSA_OPS": "ported,host-copy", "TORCH_MUSA_FALLBACK": "allow"}
+    settings = {
+        "MUSA_EMULATOR_ARCH": "mp_21",
+        "TORCH_MUSA_OPS": "ported,host-copy",
+        "TORCH_MUSA_FALLBACK": "allow",
+    }
     assert run_code(_CALLS, fresh=True, **settings).strip() == "done"

@@ -24,7 +24,7 @@ from tests.harness.installations import PACKAGES, SITE, Installation, fork_serve
 
 pytestmark = pytest.mark.once
 
-PACKS = ("amp", "as_cuda", "compat", "compile", "distributed", "mudnn", "ported", "vision")
+PACKS = ("amp", "as_cuda", "compat", "compile", "distributed", "host", "mudnn", "ported", "vision")
 # Prints the warnings of a program, the packs, and a product that the device computes.
 PROGRAM = """
 import json, warnings
@@ -123,7 +123,7 @@ def test_old_packs_with_a_new_runtime_are_refused(installation, server, request)
     assert set(found["packs"]) == set(PACKS)
     for name, (status, error) in found["packs"].items():
         assert status == "incompatible"
-        dist = f"musa-ops-{name}" if name in ("mudnn", "ported", "vision") else f"musa-{name}"
+        dist = f"musa-ops-{name}" if name in ("host", "mudnn", "ported", "vision") else f"musa-{name}"
         dist = dist.replace("_", "-")
         have = f"0.2.0+torch{TORCH_MINOR}"
         lines = expected(name, dist, metadata.version(dist), "0.1", have)

@@ -196,6 +196,7 @@ void bind_registry(py::module_& m) {
     OpRegistry::get().add(name, {});
     musa_runtime::set_provider_rank(name, rank);
   });
+  m.def("ops_declared", [] { return OpRegistry::get().declared(); });
   m.def("ops_providers", [] { return OpRegistry::get().providers(); });
   m.def("take_pack_failures", [] {
     py::list failures;

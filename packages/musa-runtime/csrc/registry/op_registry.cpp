@@ -430,6 +430,19 @@ std::vector<std::string> OpRegistry::providers() const {
   return {state_.known_providers.begin(), state_.known_providers.end()};
 }
 
+std::map<std::string, size_t> OpRegistry::declared() const {
+  std::map<std::string, size_t> counts;
+  std::lock_guard<std::mutex> lock(state_.mutex);
+  for (const auto& [op, offers] : state_.candidates) {
+    if (c10::Dispatcher::singleton().findSchema(parse_name(op)).has_value()) {
+      for (const auto& candidate : offers) {
+        ++counts[candidate->provider];
+      }
+    }
+  }
+  return counts;
+}
+
 bool OpRegistry::has(const std::string& op) const {
   return c10::Dispatcher::singleton().findSchema(parse_name(op)).has_value();
 }

@@ -8,6 +8,7 @@
 #include <c10/util/FunctionRef.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -97,6 +98,8 @@ class C10_MUSA_API OpRegistry {
   void prefer(const std::string& pattern, const std::vector<std::string>& providers);
 
   std::vector<std::string> providers() const;
+  // The number of operators of this torch for which each provider has declared a kernel.
+  std::map<std::string, size_t> declared() const;
   bool has(const std::string& op) const;
   OpInfo explain(const std::string& op) const;
   std::vector<OpInfo> table() const;

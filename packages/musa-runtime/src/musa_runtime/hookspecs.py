@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 PROJECT = "torch_musa"
 CONTRACT_VERSION = 2
 
-# Position of a pack that has no `musa_rank`: behind the vendor's library (100), before torch's CPU kernels on
-# memory that the host can address (200), the runtime's compositions (400) and copies to the host (500).
+# Position of a pack that has no `musa_rank`: behind the vendor's library (100), before torch's CPU kernels in
+# device memory (350; 200 where devices compute on the host), compositions (400) and copies to the host (500).
 DEFAULT_RANK = 150
 # Version 1 had no ranks: packs other than this project's came first.
 RANK_V1 = 50

@@ -77,12 +77,8 @@ def _in_order(candidates: list[dict[str, Any]]) -> list[str]:
 
 def offers() -> dict[str, int]:
     """Number of operators that each pack's provider has a kernel for, as declared so far."""
-    counts: dict[str, int] = {}
-    for row in extension().ops_table():
-        providers = {candidate["provider"] for candidate in row["candidates"]}
-        for provider in providers.difference(policy.OWN_PROVIDERS):
-            counts[provider] = counts.get(provider, 0) + 1
-    return counts
+    declared: dict[str, int] = extension().ops_declared()
+    return {name: count for name, count in declared.items() if name not in policy.OWN_PROVIDERS}
 
 
 def take_pack_failures() -> list[dict[str, str]]:
