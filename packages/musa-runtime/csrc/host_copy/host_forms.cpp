@@ -12,6 +12,7 @@
 #include <musa_runtime/host/aliases.h>
 #include <musa_runtime/host/fallback.h>
 #include <musa_runtime/host/host_seed.h>
+#include <transfer/storage.h>
 #include <transfer/strided.h>
 
 #include <mutex>
