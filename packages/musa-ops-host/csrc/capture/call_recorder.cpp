@@ -137,6 +137,10 @@ void RecordedCall::run(ReplayScope& scope, Stack& stack, std::vector<OfferedMemo
   }
 }
 
+CallRecorder::CallRecorder(c10::DeviceIndex device) : device_(device) {}
+
+CallRecorder::~CallRecorder() = default;
+
 CallRecorder& CallRecorder::of_current_capture() {
   musa_runtime::GraphCapture* const capture = musa_runtime::GraphCapture::current();
   TORCH_INTERNAL_ASSERT(capture != nullptr);

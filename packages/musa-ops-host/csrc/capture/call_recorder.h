@@ -46,7 +46,8 @@ struct RecordedCall {
 // only read calls. The atomics are shared between the replaying threads and the host.
 class CallRecorder final : public musa_runtime::HostWork {
  public:
-  explicit CallRecorder(c10::DeviceIndex device) : device_(device) {}
+  explicit CallRecorder(c10::DeviceIndex device);
+  ~CallRecorder() override;
   // That of the capture that the current stream belongs to, which must be one; made with its first call.
   static CallRecorder& of_current_capture();
 
