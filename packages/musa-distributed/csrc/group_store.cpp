@@ -18,14 +18,15 @@ struct WithPrefix : PrefixStore {
   static const std::string& of(const PrefixStore& store) { return store.*(&WithPrefix::prefix_); }
 };
 
-// torchrun restarts ranks on the same store.
-std::string announcements() {
-  const char* const start = std::getenv("TORCHELASTIC_RESTART_COUNT");
-  return c10::str("mccl/", start != nullptr ? start : "0", "/failures");
-}
+std::string announcements() { return prefix_of_start() + "/failures"; }
 std::string announcement(size_t number) { return c10::str(announcements(), "/", number); }
 
 } // namespace
+
+std::string prefix_of_start() {
+  const char* const start = std::getenv("TORCHELASTIC_RESTART_COUNT");
+  return c10::str("mccl/", start != nullptr ? start : "0");
+}
 
 GroupStore::GroupStore(c10::intrusive_ptr<Store> store) {
   while (const auto* outer = dynamic_cast<const PrefixStore*>(store.get())) {

@@ -20,6 +20,9 @@
 
 namespace c10d::mccl {
 
+// "mccl/<number of the start>", the first part of keys: torchrun restarts ranks on the same store.
+std::string prefix_of_start();
+
 class GroupStore {
  public:
   // Keys of the group have the prefixes of `store`, which is cloned for the thread once for all groups.

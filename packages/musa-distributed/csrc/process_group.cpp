@@ -8,7 +8,6 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 
 #include "errors.h"
@@ -31,9 +30,8 @@ std::string library_version() {
 c10::intrusive_ptr<Store> store_of_threads(const c10::intrusive_ptr<Store>& store, const std::string& group) {
   static std::mutex mutex;
   static auto& made = *new std::map<std::string, int>();
-  const char* const start = std::getenv("TORCHELASTIC_RESTART_COUNT");
   const std::lock_guard lock(mutex);
-  const std::string prefix = c10::str("mccl/", start != nullptr ? start : "0", "/", made[group]++);
+  const std::string prefix = c10::str(prefix_of_start(), "/", made[group]++);
   return c10::make_intrusive<PrefixStore>(prefix, store);
 }
 

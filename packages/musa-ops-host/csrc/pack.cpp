@@ -5,11 +5,9 @@
 #include "in_place/host_scope.h"
 #include "recurrent.h"
 
-#include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
-#include <ATen/ops/convolution.h>
-#include <ATen/ops/convolution_backward.h>
 #include <musa_runtime/graph_capture.h>
+#include <musa_runtime/host/convolution.h>
 #include <musa_runtime/op_pack.h>
 
 // The kernels that are not generated: of operators without a CPU kernel of the same name.
@@ -37,22 +35,16 @@ at::Tensor convolution_overrideable(
   }
   HostScope scope;
   scope.set_name("aten::convolution");
-  const at::Tensor host_input = scope.host(input);
-  const at::Tensor host_weight = scope.host(weight);
-  const std::optional<at::Tensor> host_bias = scope.host(bias);
-  scope.enter();
-  return scope.device(
-      at::convolution_symint(
-          host_input, host_weight, host_bias, stride, padding, dilation, transposed, output_padding, groups));
+  return musa_runtime::convolution_on_host(
+      scope, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_overrideable(
     const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride,
     c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding,
     c10::SymInt groups, std::array<bool, 3> output_mask) {
-  // The operator has no bias argument; the mask requests a bias gradient, which has one entry per output channel.
-  const std::vector<c10::SymInt> bias_sizes{grad_output.sym_size(1)};
   if (C10_UNLIKELY(musa_runtime::capturing())) {
+    const std::vector<c10::SymInt> bias_sizes{grad_output.sym_size(1)};
     return record<
         std::tuple<at::Tensor, at::Tensor, at::Tensor>, const at::Tensor&, const at::Tensor&, const at::Tensor&,
         at::OptionalSymIntArrayRef, c10::SymIntArrayRef, c10::SymIntArrayRef, c10::SymIntArrayRef, bool,
@@ -63,14 +55,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_overrideable
   }
   HostScope scope;
   scope.set_name("aten::convolution_backward");
-  const at::Tensor host_grad = scope.host(grad_output);
-  const at::Tensor host_input = scope.host(input);
-  const at::Tensor host_weight = scope.host(weight);
-  scope.enter();
-  return scope.device(
-      at::convolution_backward_symint(
-          host_grad, host_input, host_weight, output_mask[2] ? at::OptionalSymIntArrayRef(bias_sizes) : std::nullopt,
-          stride, padding, dilation, transposed, output_padding, groups, output_mask));
+  return musa_runtime::convolution_backward_on_host(
+      scope, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, output_mask);
 }
 
 void copy_on_device(const at::Tensor& self, const at::Tensor& src) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-// The boxed kernels behind all candidates, and what they report.
+// The boxed kernels that serve a call if no candidate does, and the report of calls that were computed on copies.
 
 namespace musa_runtime {
 
