@@ -31,9 +31,9 @@ inline at::Tensor convolution_on_host(
 
 // The operator has no bias argument; the mask requests a bias gradient, which has one entry per output channel.
 inline std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_on_host(
-    HostForms& forms, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride,
-    c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding,
-    c10::SymInt groups, std::array<bool, 3> output_mask) {
+    HostForms& forms, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+    c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
+    c10::SymIntArrayRef output_padding, c10::SymInt groups, std::array<bool, 3> output_mask) {
   const c10::SymInt channels = grad_output.sym_size(1);
   const at::Tensor host_grad = forms.host(grad_output);
   const at::Tensor host_input = forms.host(input);
@@ -42,8 +42,8 @@ inline std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_on_ho
   return forms.device(
       at::convolution_backward_symint(
           host_grad, host_input, host_weight,
-          output_mask[2] ? at::OptionalSymIntArrayRef(c10::SymIntArrayRef(&channels, 1)) : std::nullopt, stride, padding,
-          dilation, transposed, output_padding, groups, output_mask));
+          output_mask[2] ? at::OptionalSymIntArrayRef(c10::SymIntArrayRef(&channels, 1)) : std::nullopt, stride,
+          padding, dilation, transposed, output_padding, groups, output_mask));
 }
 
 } // namespace musa_runtime
