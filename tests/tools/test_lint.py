@@ -119,17 +119,6 @@ def test_folders_and_files_that_include_each_other_are_refused(
     assert all(cycle in line for cycle, line in zip(cycles, found, strict=True))
 
 
-def test_entangled_folders_have_circles() -> None:
-    for folder in tree_rules.ENTANGLED:
-        csrc, _, below = folder.partition("/csrc/")
-        files = {
-            f"{below}/{path.name}": path.read_text() for path in (ROOT / folder).iterdir() if path.is_file()
-        }
-        assert not tree_rules.check_includes({f"{csrc}/csrc/{name}": text for name, text in files.items()})
-        renamed = {f"packages/other/csrc/{name}": text for name, text in files.items()}
-        assert tree_rules.check_includes(renamed), f"{folder} can leave ENTANGLED"
-
-
 BAD_FILES = {
     "bad.py": "import tomllib\nx = {'a':1} # recieve",  # codespell:ignore recieve
     "long.py": "x = 1\n" * 801,

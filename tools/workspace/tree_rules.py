@@ -19,8 +19,6 @@ from .versions import check_versions
 _SOURCE = re.compile(r"(packages/[^/]+/csrc)/(.+\.(?:h|hpp|cpp|cc|c|inc|mu|muh))")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _OWN_FILES = "."  # the files directly in csrc
-# Folders whose files still include each other: runtime, devices, streams and memory of the emulator are one.
-ENTANGLED = ("packages/musa-emulator/csrc/musart/engine",)
 _INCLUDE_ROOTS = (
     "pack_sdk",
     "include",
@@ -66,15 +64,13 @@ def folder_levels(csrc: str, files: dict[str, str]) -> Levels:
 
 
 def unit_includes(csrc: str, files: dict[str, str]) -> dict[str, set[str]]:
-    """Returns the units that each unit includes, without those of its own folder if that is ENTANGLED. A unit
-    is a header with the source file of its name."""
+    """Returns the units that each unit includes. A unit is a header with the source file of its name."""
     includes: dict[str, set[str]] = {}
     for user, text in files.items():
         unit = posixpath.splitext(user)[0]
         for included in _INCLUDE.findall(text):
             used = posixpath.splitext(_included_file(user, included, files) or user)[0]
-            folders = {posixpath.dirname(f"{csrc}/{name}") for name in (unit, used)}
-            if used != unit and not (len(folders) == 1 and folders <= set(ENTANGLED)):
+            if used != unit:
                 includes.setdefault(unit, set()).add(used)
     return includes
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "api_support.h"
+#include "engine/lifecycle.h"
 #include "engine/memory.h"
 
 using namespace musa_emulator;

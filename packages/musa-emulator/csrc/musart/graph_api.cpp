@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include "engine/graph.h"
+#include "engine/graph_launch.h"
 
 #include <algorithm>
 

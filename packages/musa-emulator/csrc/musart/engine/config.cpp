@@ -255,6 +255,7 @@ Config read_config() {
     }
   }
   config.poison = read_flag(config, "MUSA_EMULATOR_POISON", config.strict);
+  config.float64 = read_flag(config, "MUSA_EMULATOR_FLOAT64", true);
   config.virtual_memory = read_flag(config, "MUSA_EMULATOR_VIRTUAL_MEMORY", true);
   config.launch_blocking = read_flag(config, "MUSA_LAUNCH_BLOCKING", false);
   if (const char* value = environment("MUSA_EMULATOR_FAIL")) {

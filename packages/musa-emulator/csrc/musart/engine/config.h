@@ -24,6 +24,7 @@ struct Config {
   bool strict = false;          // device memory is inaccessible to host code
   bool integrated = true;       // the devices share the host's physical memory
   bool poison = false;          // new device memory is filled with 0xCD
+  bool float64 = true;          // the devices compute with float64
   bool virtual_memory = true;   // whether the devices support virtual memory management
   bool launch_blocking = false; // every kernel launch waits for its stream
   ThreadOrder thread_order = ThreadOrder::Forward;

@@ -6,11 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "engine/activity.h"
 #include "engine/api.h"
-#include "engine/capture.h"
-#include "engine/memory.h"
-#include "engine/stream.h"
 
 namespace musa_emulator {
 namespace {
@@ -103,14 +99,7 @@ void create_devices(Engine& state) {
     device->physical = state.config.visible[i];
     device->properties = make_properties(state.config, device->physical);
     state.devices.push_back(std::move(device));
-    Device& added = *state.devices.back();
-    Stream* legacy = nullptr;
-    create_stream(added, musaStreamDefault, kLeastPriority, &legacy);
-    legacy->legacy = true;
-    legacy->owned_by_user = false;
-    added.legacy = legacy;
   }
-  state.live_streams.store(0);
 }
 
 int device_count() { return static_cast<int>(engine().devices.size()); }
@@ -218,48 +207,6 @@ void lose_device(Device& device, musaError_t error) {
   if (device.lost.compare_exchange_strong(none, error)) { // the first error is kept
     gate.fetch_or(kGateDeviceLost);
   }
-}
-
-musaError_t synchronize_device(Device& device) {
-  if (const musaError_t status = may_wait(); status != musaSuccess) {
-    return status;
-  }
-  if (const musaError_t status = forbid_while_capturing(); status != musaSuccess) {
-    return status;
-  }
-  return wait_for_device(device);
-}
-
-musaError_t wait_for_device(Device& device) {
-  const SynchronizationScope scope(SynchronizationType::Device, device, nullptr);
-  Lock lock(engine().mutex);
-  // Collected first, because the list may change while the lock is released during a wait.
-  std::vector<Fence> fences;
-  for (Stream* stream : device.streams) {
-    if (!stream->idle()) {
-      fences.push_back({stream, stream->submitted.load(std::memory_order_relaxed)});
-    }
-  }
-  for (const Fence& fence : fences) {
-    wait_for(fence, lock);
-  }
-  return device.lost.load();
-}
-
-musaError_t reset_device(Device& device) {
-  if (const musaError_t status = may_wait(); status != musaSuccess) {
-    return status;
-  }
-  synchronize_device(device);
-  {
-    Lock lock(engine().mutex);
-    release_streams(device, lock);
-    device.peers.clear();
-  }
-  release_device_memory(device.ordinal);
-  device.lost.store(musaSuccess);
-  device.active.store(false);
-  return musaSuccess;
 }
 
 } // namespace musa_emulator

@@ -16,11 +16,6 @@ MUSA_ENGINE Device* find_device(int ordinal);
 MUSA_ENGINE Device* current_device();
 MUSA_ENGINE musaError_t device_attribute(const Device& device, musaDeviceAttr attribute, int* value);
 MUSA_ENGINE void lose_device(Device& device, musaError_t error);
-MUSA_ENGINE musaError_t synchronize_device(Device& device);
-// As synchronize_device(), but allowed during captures, for calls that wait without being a synchronization.
-MUSA_ENGINE musaError_t wait_for_device(Device& device);
-// Frees the device's resources, and clears a sticky error.
-MUSA_ENGINE musaError_t reset_device(Device& device);
 
 inline constexpr int kLeastPriority = 0;
 inline constexpr int kGreatestPriority = -5;

@@ -250,4 +250,26 @@ musaError_t elapsed_time(Event& start, Event& end, float* milliseconds) {
   return musaSuccess;
 }
 
+musaError_t export_event(Event& event, musaIpcEventHandle_t* handle) {
+  Lock lock(engine().mutex);
+  if (!event.shared) {
+    return musaErrorInvalidResourceHandle; // created without musaEventInterprocess
+  }
+  return export_interprocess(*event.shared, event.device->ordinal, handle);
+}
+
+musaError_t import_event(Device& device, const musaIpcEventHandle_t& handle, Event** event) {
+  std::shared_ptr<InterprocessEvent> shared;
+  if (const musaError_t status = import_interprocess(handle, &shared); status != musaSuccess) {
+    return status;
+  }
+  if (const musaError_t status = create_event(device, musaEventDisableTiming, event); status != musaSuccess) {
+    return status;
+  }
+  Lock lock(engine().mutex);
+  (*event)->flags |= musaEventInterprocess;
+  (*event)->shared = std::move(shared);
+  return musaSuccess;
+}
+
 } // namespace musa_emulator

@@ -20,6 +20,9 @@ MUSA_ENGINE musaError_t elapsed_time(Event& start, Event& end, float* millisecon
 
 // The lock must be held. begin_record() binds the event to the next operation of `stream`; finish_record() is called
 // when that operation runs.
+MUSA_ENGINE musaError_t export_event(Event& event, musaIpcEventHandle_t* handle);
+MUSA_ENGINE musaError_t import_event(Device& device, const musaIpcEventHandle_t& handle, Event** event);
+
 RecordOperation begin_record(Event& event, Stream& stream);
 void finish_record(const RecordOperation& record);
 void release_all_events();

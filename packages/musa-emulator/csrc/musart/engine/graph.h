@@ -79,11 +79,6 @@ MUSA_ENGINE musaError_t update_executable(
 
 // The functions below must be called without the lock.
 void release_all_graphs();
-MUSA_ENGINE musaError_t launch_graph(musaGraphExec_t exec, Stream& stream);
 MUSA_ENGINE musaError_t print_dot(musaGraph_t graph, const char* path, unsigned flags);
-
-// Runs the nodes of a launch on the thread that drives the stream. On a lost device, only the event records are
-// processed.
-musaError_t execute_graph(const GraphRun& run, bool lost);
 
 } // namespace musa_emulator

@@ -18,7 +18,6 @@
 #include <cstring>
 
 #include "engine/api.h"
-#include "engine/event.h"
 #include "engine/memory.h"
 
 namespace musa_emulator {
@@ -197,33 +196,24 @@ musaError_t import_memory(int device, const musaIpcMemHandle_t& handle, void** p
 
 musaError_t close_memory(void* pointer) { return unmap_shared(pointer); }
 
-musaError_t export_event(Event& event, musaIpcEventHandle_t* handle) {
-  Lock lock(engine().mutex);
-  if (!event.shared) {
-    return musaErrorInvalidResourceHandle; // created without musaEventInterprocess
-  }
-  return write_handle(kEventMagic, event.shared->descriptor, event.device->ordinal, kPage, handle);
+musaError_t export_interprocess(const InterprocessEvent& shared, int device, musaIpcEventHandle_t* handle) {
+  return write_handle(kEventMagic, shared.descriptor, device, kPage, handle);
 }
 
-musaError_t import_event(Device& device, const musaIpcEventHandle_t& handle, Event** event) {
+musaError_t import_interprocess(const musaIpcEventHandle_t& handle, std::shared_ptr<InterprocessEvent>* shared) {
   HandleContent content;
-  auto shared = std::make_shared<InterprocessEvent>();
-  if (const musaError_t status = open_handle(kEventMagic, handle, &content, &shared->descriptor);
+  auto opened = std::make_shared<InterprocessEvent>();
+  if (const musaError_t status = open_handle(kEventMagic, handle, &content, &opened->descriptor);
       status != musaSuccess) {
     return status;
   }
   if (content.bytes != kPage) {
     return musaErrorInvalidValue;
   }
-  if (!shared->map()) {
+  if (!opened->map()) {
     return musaErrorOperatingSystem;
   }
-  if (const musaError_t status = create_event(device, musaEventDisableTiming, event); status != musaSuccess) {
-    return status;
-  }
-  Lock lock(engine().mutex);
-  (*event)->flags |= musaEventInterprocess;
-  (*event)->shared = std::move(shared);
+  *shared = std::move(opened);
   return musaSuccess;
 }
 

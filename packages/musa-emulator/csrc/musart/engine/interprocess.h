@@ -14,6 +14,8 @@ namespace musa_emulator {
 struct InterprocessEvent;
 
 musaError_t create_interprocess(std::shared_ptr<InterprocessEvent>* shared);
+musaError_t export_interprocess(const InterprocessEvent& shared, int device, musaIpcEventHandle_t* handle);
+musaError_t import_interprocess(const musaIpcEventHandle_t& handle, std::shared_ptr<InterprocessEvent>* shared);
 uint64_t begin_interprocess_record(InterprocessEvent& shared);
 void finish_interprocess_record(InterprocessEvent& shared, uint64_t target);
 uint64_t interprocess_recorded(const InterprocessEvent& shared);
@@ -25,7 +27,5 @@ void wait_interprocess(const InterprocessEvent& shared, uint64_t target);
 MUSA_ENGINE musaError_t export_memory(void* pointer, musaIpcMemHandle_t* handle);
 MUSA_ENGINE musaError_t import_memory(int device, const musaIpcMemHandle_t& handle, void** pointer);
 MUSA_ENGINE musaError_t close_memory(void* pointer);
-MUSA_ENGINE musaError_t export_event(Event& event, musaIpcEventHandle_t* handle);
-MUSA_ENGINE musaError_t import_event(Device& device, const musaIpcEventHandle_t& handle, Event** event);
 
 } // namespace musa_emulator

@@ -3,8 +3,10 @@
 #include "engine/kernel.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 #include <unordered_map>
 
 namespace musa_emulator {
@@ -19,6 +21,20 @@ struct Registry {
 Registry& registry() {
   static Registry* instance = new Registry;
   return *instance;
+}
+
+// Whether a template argument is double, or has such an argument. Parameters in parentheses do not count: they are those of
+// the host's function in which a lambda of the kernel is written.
+bool names_double(std::string_view name) {
+  constexpr std::string_view word = "double";
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    depth += name[i] == '(' ? 1 : name[i] == ')' ? -1 : 0;
+    if (depth == 0 && name.substr(i, word.size()) == word) {
+      return true;
+    }
+  }
+  return false;
 }
 
 class TaskLaunch : public Launch {
@@ -90,6 +106,7 @@ musaError_t register_kernel(const void* symbol, const musaEmulatorKernelInfo& in
 }
 
 void register_kernel(std::shared_ptr<Kernel> kernel) {
+  kernel->float64 = names_double(kernel->name);
   const std::lock_guard lock(registry().mutex);
   const void* symbol = kernel->symbol;
   registry().kernels[symbol] = std::move(kernel);
@@ -112,6 +129,13 @@ musaError_t make_launch(
   const std::shared_ptr<Kernel> kernel = find_kernel(symbol);
   if (kernel == nullptr) {
     return musaErrorInvalidDeviceFunction;
+  }
+  if (kernel->float64 && !engine().config.float64) {
+    std::fprintf(
+        stderr,
+        "musa-emulator: kernel %s needs float64, which this device does not compute (MUSA_EMULATOR_FLOAT64=0)\n",
+        kernel->name.c_str());
+    return musaErrorNoKernelImageForDevice;
   }
   const musaDeviceProp& p = device.properties;
   const auto fits = [](dim3 size, const int* limit) {

@@ -26,6 +26,8 @@ struct Kernel {
   std::vector<size_t> argument_alignments; // only for kernels that mcc compiled
   int max_threads = 0;
   size_t static_shared = 0;
+  // The name has a type of float64. The body may compute with it as well, which is unknown.
+  bool float64 = false;
   // Increased by musaFuncSetAttribute up to the device's opt-in limit; -1: the device's default limit.
   int max_dynamic_shared = -1;
 };

@@ -49,6 +49,7 @@ void configure(Engine& state) {
     std::fprintf(stderr, "musa-emulator: %s\n", state.config.problem.c_str());
   }
   create_devices(state);
+  create_default_streams(state);
   reserve_memory(state);
   if (state.config.error != musaSuccess) {
     gate.fetch_or(kGateNoDevice);
@@ -119,6 +120,22 @@ musaError_t reset() {
   gate.fetch_and(~uint32_t{kGateDeviceLost | kGateNoDevice});
   thread_state() = ThreadState{};
   configure(state);
+  return musaSuccess;
+}
+
+musaError_t reset_device(Device& device) {
+  if (const musaError_t status = may_wait(); status != musaSuccess) {
+    return status;
+  }
+  synchronize_device(device);
+  {
+    Lock lock(engine().mutex);
+    release_streams(device, lock);
+    device.peers.clear();
+  }
+  release_device_memory(device.ordinal);
+  device.lost.store(musaSuccess);
+  device.active.store(false);
   return musaSuccess;
 }
 

@@ -3,8 +3,7 @@
 // The engine's lifecycle: first use, fork, exit, reset.
 #pragma once
 
-#include "engine/export.h"
-#include "driver_types.h"
+#include "engine/state.h"
 
 namespace musa_emulator {
 
@@ -14,5 +13,7 @@ void initialize();
 MUSA_ENGINE bool ensure_initialized();
 MUSA_ENGINE musaError_t reset();
 MUSA_ENGINE const char* configuration_error();
+// Frees the device's resources, and clears a sticky error.
+MUSA_ENGINE musaError_t reset_device(Device& device);
 
 } // namespace musa_emulator

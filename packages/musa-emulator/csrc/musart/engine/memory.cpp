@@ -17,6 +17,7 @@
 #include "engine/memory_state.h"
 #include "engine/sanitizer.h"
 #include "engine/segfault.h"
+#include "engine/virtual_memory.h"
 
 namespace musa_emulator {
 namespace {
@@ -108,6 +109,7 @@ void reserve_memory(Engine& state) {
     std::fprintf(stderr, "musa-emulator: %s\n", state.config.problem.c_str());
     return;
   }
+  describe_device_address.store(&describe_address);
   m.base = reinterpret_cast<uintptr_t>(region);
   m.slot_shift = std::countr_zero(slot);
   const size_t guard = state.config.strict ? page_size() : 0;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/address_space.h"
+#include "engine/mappings.h"
 #include "engine/state.h"
-#include "engine/virtual_memory.h"
 
 namespace musa_emulator {
 

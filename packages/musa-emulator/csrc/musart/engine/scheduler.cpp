@@ -18,6 +18,7 @@
 #include "engine/capture.h"
 #include "engine/device.h"
 #include "engine/event.h"
+#include "engine/execution.h"
 #include "engine/graph.h"
 #include "engine/interprocess.h"
 #include "engine/stream.h"

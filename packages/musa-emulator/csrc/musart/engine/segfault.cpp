@@ -14,8 +14,6 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/memory.h"
-
 namespace musa_emulator {
 namespace {
 
@@ -90,7 +88,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     siglongjmp(*recovery, 1);
   }
   char where[512];
-  const bool ours = describe_address(address, where, sizeof where);
+  const auto describe = describe_device_address.load();
+  const bool ours = describe != nullptr && describe(address, where, sizeof where);
   const bool null_page = address < 4096;
   if (recovery != nullptr && (ours || null_page)) {
     char text[768];
@@ -120,6 +119,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 } // namespace
 
 std::atomic<bool (*)(uintptr_t)> is_behind_stack{nullptr};
+std::atomic<bool (*)(uintptr_t, char*, size_t)> describe_device_address{nullptr};
 
 // Called for every launch. An initialized static costs one load; std::call_once first writes two thread-local
 // pointers, with a call for each.

@@ -33,6 +33,8 @@ musaError_t run_guarded(Launch& launch);
 // Whether an address is in the guard page of a kernel thread's stack. Set by the code that allocates such stacks;
 // called in a signal handler.
 MUSA_ENGINE extern std::atomic<bool (*)(uintptr_t address)> is_behind_stack;
+// Describes an address without allocating; false outside the memory of devices. Set by that memory's tables.
+extern std::atomic<bool (*)(uintptr_t address, char* text, size_t capacity)> describe_device_address;
 // As above, for a part of a launch on a separate thread.
 MUSA_ENGINE musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& part);
 

@@ -167,4 +167,39 @@ void release_streams(Device& device, Lock& lock) {
   }
 }
 
+void create_default_streams(Engine& state) {
+  for (const auto& device : state.devices) {
+    create_stream(*device, musaStreamDefault, kLeastPriority, &device->legacy);
+    device->legacy->legacy = true;
+    device->legacy->owned_by_user = false;
+  }
+  state.live_streams.store(0);
+}
+
+musaError_t synchronize_device(Device& device) {
+  if (const musaError_t status = may_wait(); status != musaSuccess) {
+    return status;
+  }
+  if (const musaError_t status = forbid_while_capturing(); status != musaSuccess) {
+    return status;
+  }
+  return wait_for_device(device);
+}
+
+musaError_t wait_for_device(Device& device) {
+  const SynchronizationScope scope(SynchronizationType::Device, device, nullptr);
+  Lock lock(engine().mutex);
+  // Collected first, because the list may change while the lock is released during a wait.
+  std::vector<Fence> fences;
+  for (Stream* stream : device.streams) {
+    if (!stream->idle()) {
+      fences.push_back({stream, stream->submitted.load(std::memory_order_relaxed)});
+    }
+  }
+  for (const Fence& fence : fences) {
+    wait_for(fence, lock);
+  }
+  return device.lost.load();
+}
+
 } // namespace musa_emulator

@@ -62,6 +62,9 @@ std::vector<Fence> fences_of(Stream& stream);
 MUSA_ENGINE musaError_t wait_for(const Fence& fence, Lock& lock);
 MUSA_ENGINE musaError_t synchronize_stream(Stream& stream);
 MUSA_ENGINE musaError_t query_stream(Stream& stream);
+MUSA_ENGINE musaError_t synchronize_device(Device& device);
+// As synchronize_device(), but allowed during captures, for calls that wait without being a synchronization.
+MUSA_ENGINE musaError_t wait_for_device(Device& device);
 // Lazy mode: runs one operation that the fence depends on, so that polling loops terminate.
 void nudge(const Fence& fence, Lock& lock);
 
@@ -72,6 +75,7 @@ void drive(const Fence& fence);
 MUSA_ENGINE musaError_t may_wait();
 
 // Makes a destroyed stream without pending work available for reuse. The lock must be held.
+void create_default_streams(Engine& state);
 void recycle_stream(Stream& stream);
 // Destroys the device's streams except the default one, after waiting for their work.
 void release_streams(Device& device, Lock& lock);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/activity.h"
+#include "engine/execution.h"
 #include "engine/memory.h"
 #include "engine/stream.h"
 

@@ -91,38 +91,6 @@ bool poison(const PhysicalMemory& memory) {
 
 } // namespace
 
-std::map<uintptr_t, Mapping>::iterator VirtualMemory::find(uintptr_t address) {
-  auto next = mappings.upper_bound(address);
-  if (next == mappings.begin()) {
-    return mappings.end();
-  }
-  --next;
-  return address - next->first < next->second.bytes ? next : mappings.end();
-}
-
-bool VirtualMemory::mapped(uintptr_t address, size_t bytes) {
-  const uintptr_t end = checked_sum(address, bytes);
-  for (auto mapping = find(address); mapping != mappings.end() && mapping->first <= address; ++mapping) {
-    address = mapping->first + mapping->second.bytes;
-    if (address >= end) {
-      return true;
-    }
-  }
-  return false;
-}
-
-bool VirtualMemory::accessible(uintptr_t address, size_t bytes, bool write) {
-  if (!mapped(address, bytes)) {
-    return false;
-  }
-  for (auto mapping = find(address); mapping != mappings.end() && mapping->first < address + bytes; ++mapping) {
-    if ((write ? mapping->second.writers : mapping->second.readers) == 0) {
-      return false;
-    }
-  }
-  return true;
-}
-
 musaError_t reserve_addresses(size_t bytes, size_t alignment, uintptr_t* address) {
   if (bytes == 0 || !is_multiple(bytes) || (alignment != 0 && !std::has_single_bit(alignment))) {
     return musaErrorInvalidValue;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include "engine/operation.h"
+#include "engine/execution.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 
+#include "engine/activity.h"
 #include "engine/api.h"
-#include "engine/device.h"
-#include "engine/graph.h"
+#include "engine/event.h"
 #include "engine/interprocess.h"
 #include "engine/memory.h"
 #include "engine/segfault.h"
@@ -147,6 +147,24 @@ musaError_t execute(const Operation& operation) {
     return execute_graph(*graph->run, /*lost=*/false);
   }
   return musaSuccess;
+}
+
+musaError_t execute_graph(const GraphRun& run, bool lost) {
+  auto record = run.records.begin();
+  musaError_t status = musaSuccess;
+  for (const ExecutableNode& node : *run.plan) {
+    if (std::holds_alternative<RecordOperation>(node.operation)) {
+      Lock lock(engine().mutex);
+      finish_record(*record++); // also after a failure, because others may wait for it
+    } else if (!lost && status == musaSuccess) {
+      const int64_t start = tracing() ? activity_clock() : 0;
+      status = execute(node.operation);
+      if (start != 0) [[unlikely]] {
+        note_operation(*run.stream, node.operation, run.correlation, start);
+      }
+    }
+  }
+  return status;
 }
 
 } // namespace musa_emulator
