@@ -42,6 +42,15 @@ def host_can_address_device_memory() -> bool:
     return host_addressable()
 
 
+def computes_float64() -> bool:
+    """Whether kernels of the device get calls with float64."""
+    if DEVICE == "cpu":
+        return True
+    from musa_runtime.capabilities import computes_float64 as answer
+
+    return answer()
+
+
 def synchronize() -> None:
     """Wait for everything that was enqueued on the device under test."""
     if DEVICE != "cpu":

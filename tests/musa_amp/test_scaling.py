@@ -7,6 +7,8 @@ import math
 import pytest
 import torch
 
+from tests.harness.device import computes_float64
+
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 BAD = {"infinite": math.inf, "minus infinite": -math.inf, "undefined": math.nan}
 unscale = torch._amp_foreach_non_finite_check_and_unscale_
@@ -61,7 +63,8 @@ def test_gradients_are_multiplied_as_on_the_cpu(musa, first_in_line, dtype, fact
     found = {device: state(0.0, device) for device in ("cpu", "musa")}
     unscale(expected, found["cpu"], state(factor, "cpu"))
     unscale(actual, found["musa"], state(factor))
-    assert calls(musa, "_amp_foreach_non_finite_check_and_unscale_") == before + 1
+    served = dtype != torch.float64 or computes_float64()
+    assert calls(musa, "_amp_foreach_non_finite_check_and_unscale_") == before + served
     assert found["musa"].item() == found["cpu"].item() == 0
     for one, other in zip(actual, expected):
         torch.testing.assert_close(one.cpu(), other, rtol=0, atol=0)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Training steps with memory that the host cannot address, as on a GPU: no operator is computed on copies in
-host memory, which TORCH_MUSA_FALLBACK=error would refuse, and the losses equal the CPU's."""
+host memory, which TORCH_MUSA_FALLBACK=error would refuse, no step waits for the device, and the losses equal
+the CPU's."""
 
 from __future__ import annotations
 
@@ -27,6 +28,11 @@ _DISCRETE = {
     "TORCH_MUSA_OPS": None,
     "TORCH_MUSA_DISABLE_PACKS": None,
 }
+_PROFILES = {
+    "discrete": _DISCRETE,
+    "soc": {**_DISCRETE, "MUSA_EMULATOR_MEMORY": "soc"},
+    "no-fp64": {**_DISCRETE, "MUSA_EMULATOR_FLOAT64": "0"},
+}
 _MODELS = {
     "digits CNN": ("DigitsNet()", "(torch.randn(16, 1, 8, 8), torch.randint(10, (16,)))"),
     "ResNet": ("training.small_resnet()", "training.images()"),
@@ -37,7 +43,12 @@ _TRAIN = """
 import copy, torch
 from benchmarks import training
 from examples.train_digits import DigitsNet
+from tests.harness.emulator import Emulator, loaded_sdk
 
+torch.musa.init()
+emulator = Emulator(loaded_sdk())
+WAITS = ("musaStreamSynchronize", "musaDeviceSynchronize", "musaEventSynchronize", "musaMemcpy")
+waits = 0
 torch.manual_seed(0)
 model, (inputs, targets) = {model}, {data}
 
@@ -49,12 +60,15 @@ def losses(device, make, dropout):
     optimizer = make(net.parameters())
     x, y = inputs.to(device), targets.to(device)
     kept = []
+    before = sum(map(emulator.calls, WAITS))
     for _ in range(3):
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(net(x), y)
         loss.backward()
         optimizer.step()
         kept.append(loss.detach())
+    global waits
+    waits += sum(map(emulator.calls, WAITS)) - before
     return torch.stack(kept).cpu()
 
 for make in (training.adamw, training.sgd):
@@ -62,18 +76,19 @@ for make in (training.adamw, training.sgd):
     torch.testing.assert_close(on_musa, losses("cpu", make, 0.0), rtol=1e-3, atol=1e-4)
     assert on_musa[0] != on_musa[-1], "no step changed the weights"
     assert losses("musa", make, 0.3).isfinite().all()  # other masks than the CPU's
+print("waits:", waits)
 print("host copies:", sum(row["count"] for row in torch.musa.ops.fallback_report()))
 print("first on the host:", sum(row["provider"] == "host" for row in torch.musa.ops.table()))
 """
 
 
-@pytest.mark.parametrize("memory", ["strict", "soc"])
+@pytest.mark.parametrize("profile", _PROFILES)
 @pytest.mark.parametrize("model", _MODELS)
-def test_a_training_step_computes_nothing_on_the_host(musa, model, memory):
+def test_a_training_step_computes_nothing_on_the_host_and_waits_for_nothing(musa, model, profile):
     make, data = _MODELS[model]
     code = _TRAIN.format(model=make, data=data)
-    found = run_code(code, **{**_DISCRETE, "MUSA_EMULATOR_MEMORY": memory}).splitlines()
-    assert found[-2:] == ["host copies: 0", "first on the host: 0"]
+    found = run_code(code, MUSA_EMULATOR_MODE="async", **_PROFILES[profile]).splitlines()
+    assert found[-3:] == ["waits: 0", "host copies: 0", "first on the host: 0"]
 
 
 def test_a_copy_to_the_host_is_an_error_there(musa):
@@ -82,7 +97,8 @@ def test_a_copy_to_the_host_is_an_error_there(musa):
     assert done.returncode != 0 and "TORCH_MUSA_FALLBACK" in done.stderr, done.stderr
 
 
-def test_a_step_of_two_ranks_copies_no_tensor_to_the_host(musa, tmp_path):
+@pytest.mark.parametrize("profile", _PROFILES)
+def test_a_step_of_two_ranks_copies_no_tensor_to_the_host(musa, tmp_path, profile):
     needs_devices(2)
     code = f"""
     import torch
@@ -121,7 +137,7 @@ def test_a_step_of_two_ranks_copies_no_tensor_to_the_host(musa, tmp_path):
     """
     program = tmp_path / "ranks.py"
     program.write_text(textwrap.dedent(code), encoding="utf-8")
-    done = run_python(str(program), MUSA_EMULATOR_DEVICES="2", PYTHONPATH=str(ROOT), **_DISCRETE)
+    done = run_python(str(program), MUSA_EMULATOR_DEVICES="2", PYTHONPATH=str(ROOT), **_PROFILES[profile])
     assert done.returncode == 0, done.stderr
 
 

@@ -18,6 +18,7 @@ from tests.harness.tier import SHARES, commit_number
 from . import ROOT, WorkspaceError, progress
 
 LEG_LIMIT_S = 60 * 60
+SHOWN = 50  # failures at the end of a run
 NO_TEST_RAN = 5  # pytest's exit status
 # Waiting OpenMP threads spin, which is up to twenty times slower with concurrent stream workers.
 WAIT_POLICY = {"OMP_WAIT_POLICY": "passive"}
@@ -26,9 +27,11 @@ JOBS = (os.cpu_count() or 1) + 1
 
 LAZY = {"MUSA_EMULATOR_MODE": "lazy"}
 ASYNC = {"MUSA_EMULATOR_MODE": "async"}
-# Profiles of the device: a board and a system on a chip, whose memory the host cannot address.
+# Profiles of the device: a board and a system on a chip, whose memory the host cannot address, and a board
+# that does not compute with float64.
 DISCRETE = {"MUSA_EMULATOR_MEMORY": "strict"}
 SOC = {"MUSA_EMULATOR_MEMORY": "soc", **ASYNC}
+NO_FLOAT64 = {**DISCRETE, "MUSA_EMULATOR_FLOAT64": "0"}
 PORTED = {
     **DISCRETE,
     "MUSA_EMULATOR_ARCH": "mp_21",  # the least shared memory, and wide warps
@@ -63,8 +66,8 @@ def every_leg(full: bool = False, rest: bool = False) -> list[Leg]:
     Most mode-dependent tests run in async mode, which is how GPUs work. Deferring work until it is needed
     only affects streams and memory within one process (lazy). Memory that the host cannot address is
     typical of GPUs, so graphs, captured operators, AMP, the profiler, optimizers, training on two ranks and
-    operators also run there (discrete, soc). Each of these takes a different quarter of the tests, or all
-    with ``full``. Faults of the SDK's calls are distributed over inline, async and discrete
+    operators also run there (discrete, soc, no-fp64). Each of these takes a different quarter of the tests,
+    or all with ``full``. Faults of the SDK's calls are distributed over inline, async and discrete
     (tests/harness/sweeps.py).
 
     In these legs the packs come first. Operators are also tested without packs (host), with muDNN and
@@ -89,6 +92,7 @@ def every_leg(full: bool = False, rest: bool = False) -> list[Leg]:
         by_mode("async", ["tests"], 1, ASYNC),
         by_mode("discrete", [*devices, conformance, "tests/musa_ops_vision", *training], 2, DISCRETE),
         by_mode("soc", [*devices, conformance, *training], 4, SOC),
+        by_mode("no-fp64", [*devices, conformance, *training], 3, NO_FLOAT64),
         by_mode("lazy", deferred, 3, LAZY),
         by_mode("ported", [conformance, "tests/musa_ops_ported"], 2, PORTED),
         by_mode("host", [conformance], 4, HOST),
@@ -122,6 +126,7 @@ def tier() -> list[Leg]:
         smoke("async", ASYNC, SMOKE, SMOKE_PARTS),
         smoke("discrete", DISCRETE, SMOKE, SMOKE_PARTS),
         smoke("soc", SOC, SMOKE, SMOKE_PARTS),
+        smoke("no-fp64", NO_FLOAT64, SMOKE, SMOKE_PARTS),
         smoke("lazy", LAZY, SMOKE, SMOKE_PARTS),
         *(
             smoke(name, env, operators, 8 * SMOKE_PARTS)
@@ -177,6 +182,17 @@ def counts_of(report: Path) -> Counter[str]:
     return Counter(outcome for _, outcome, _ in outcomes(report))
 
 
+def failures_of(report: Path) -> list[str]:
+    """Returns a line for each test that failed: its name, and the last line of its error."""
+    if not report.is_file():
+        return []
+    return [
+        f"{case.get('classname')}::{case.get('name')}: {(message.strip().splitlines() or [''])[-1][:200]}"
+        for case, outcome, message in outcomes(report)
+        if outcome == "failed"
+    ]
+
+
 def run_leg(
     leg: Leg, python: Path, env: dict[str, str], report: Path, jobs: int, **streams
 ) -> tuple[Counter, str]:
@@ -209,17 +225,18 @@ def run(
     jobs: int = JOBS,
     record: str = "",
 ) -> int:
-    """Runs one leg after another, then the small ones side by side; prints a line for each and the totals.
-    Returns the exit status.
+    """Runs one leg after another, then the small ones side by side; prints the failures, a line for each leg
+    and the totals, which the end of a long log shows. Returns the exit status.
 
     record: the command, if the results go to build/records/legs.json.
 
     With pytest's option -x, the first failure ends all legs.
     """
-    lines, total = [], Counter()
+    lines, failures, total = [], [], Counter()
 
     def report(leg: Leg, counts: Counter, note: str, start: float) -> None:
         total.update(counts)
+        failures.extend(f"{leg.name}: {line}" for line in failures_of(reports / f"{leg.name}.xml"))
         text = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped"))
         minutes, seconds = divmod(round(time.monotonic() - start), 60)
         lines.append(f"{leg.name:15} {text}  {minutes} min {seconds:02} s{f'  ({note})' * bool(note)}")
@@ -246,7 +263,7 @@ def run(
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(run_small, [leg for leg in chosen if leg.small]))
     text = f"{total['passed']} passed, {total['failed']} failed"
-    print("\n".join(["", *lines, "", text]))
+    print("\n".join(["", *failures[:SHOWN], *lines, "", text]))
     if record:
         records.write("legs", record, f"{text}, {total['skipped']} skipped", legs=lines)
     return int(total["failed"] > 0 or total["passed"] == 0)

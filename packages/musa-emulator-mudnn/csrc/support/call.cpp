@@ -11,6 +11,9 @@
 
 #include "support/alias.h"
 
+// Exported by the emulator; not by SDKs of devices.
+extern "C" __attribute__((weak)) int torch_musa_capability(const char* name);
+
 namespace musa_emulator::dnn {
 namespace {
 
@@ -116,11 +119,15 @@ void Checks::refuse(Status status, const char* reason) {
 }
 
 bool Checks::accept_operands() {
+  static const bool without_float64 = torch_musa_capability != nullptr && torch_musa_capability("lacks_float64") == 1;
   for (const Tensor* tensor : tensors_) {
     if (!TensorAccess::shaped(*tensor)) {
       continue; // absent: the operation decides whether this is allowed
     }
     if (!require(TensorAccess::elements(*tensor) > 0, Status::NOT_SUPPORTED, "an operand has no elements") ||
+        !require(
+            !without_float64 || TensorAccess::type(*tensor) != Tensor::Type::DOUBLE, Status::NOT_SUPPORTED,
+            "an operand is DOUBLE, and the device does not compute with float64") ||
         !require(TensorAccess::address(*tensor) != nullptr, Status::INVALID_PARAMETER, "an operand has no address")) {
       return false;
     }

@@ -49,6 +49,7 @@ MUSA_PUBLIC size_t musaEmulatorPendingOperations(void);
 // The answer of this SDK to a question that the devices' properties do not answer: 1 yes, 0 no, -1 unknown question.
 // torch_musa asks any SDK that exports the function (docs/design/capabilities.md).
 // "computes_on_host": the devices compute on the host's processors.
+// "lacks_float64": the devices do not compute with float64 (MUSA_EMULATOR_FLOAT64=0).
 MUSA_PUBLIC int torch_musa_capability(const char* name);
 
 // ---- configuration --------------------------------------------------------------------------------------------

@@ -73,7 +73,11 @@ size_t musaEmulatorPendingOperations(void) {
 
 int torch_musa_capability(const char* name) {
   ensure_initialized();
-  return std::string_view(name) == "computes_on_host" ? 1 : -1;
+  const std::string_view question(name);
+  if (question == "lacks_float64") {
+    return engine().config.float64 ? 0 : 1;
+  }
+  return question == "computes_on_host" ? 1 : -1;
 }
 
 const char* musaEmulatorMode(void) {

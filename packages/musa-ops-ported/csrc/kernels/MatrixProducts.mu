@@ -21,14 +21,6 @@
 namespace musa_ops_ported {
 namespace {
 
-// How a sum of products is rounded. If terms cancel, the result consists of rounding errors, so rounding follows the
-// function that torch calls on the CPU: its own loop for small batches, a library for matrices. For vectors and
-// scaled products that library's summation order is not reproducible here; a sum in double precision comes closest.
-enum class Rounding { EachOperation, Fused, Wide };
-
-template <typename T>
-using Wide = std::conditional_t<std::is_same_v<T, c10::complex<float>>, c10::complex<double>, at::opmath_type<T>>;
-
 // Adds the products in sequence.
 template <typename T>
 struct SumOfProducts {
@@ -121,17 +113,12 @@ void multiply_batches(
   }
   const at::Tensor x = readable(first, out), y = readable(second, out);
   const at::Tensor z = added.resolve_conj().resolve_neg().expand_as(out);
-  const bool scaled = !alpha.equal(1) || (!beta.equal(0) && !beta.equal(1));
   constexpr int64_t kOwnLoop = 400; // products; torch's CPU kernel multiplies smaller batches without a library
-  const Rounding rounding = batched && x.size(1) * x.size(2) * y.size(2) < kOwnLoop ? Rounding::EachOperation
-      : y.size(2) == 1 || scaled                                                    ? Rounding::Wide
-                                                                                    : Rounding::Fused;
+  // If terms cancel, the result consists of rounding errors, so rounding follows the function that torch calls on the CPU:
+  // its own loop, which rounds each operation, or a library, whose operations are fused.
+  const bool fused = !batched || x.size(1) * x.size(2) * y.size(2) >= kOwnLoop;
   MUSA_DISPATCH(out.scalar_type(), "matrix product", (MUSA_NUMBERS), {
-    if (rounding == Rounding::Wide) {
-      multiply<scalar_t, Wide<scalar_t>>(x, y, z, beta, alpha, out, /*fused=*/true);
-    } else {
-      multiply<scalar_t, op_t>(x, y, z, beta, alpha, out, rounding == Rounding::Fused);
-    }
+    multiply<scalar_t, op_t>(x, y, z, beta, alpha, out, fused);
   });
 }
 

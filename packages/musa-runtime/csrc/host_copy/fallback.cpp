@@ -10,6 +10,7 @@
 #include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSAEnvironment.h>
 #include <c10/musa/MUSASyncDebugMode.h>
+#include <musa_runtime/float64.h>
 #include <musa_runtime/graph_capture.h>
 #include <musa_runtime/host/host_arguments.h>
 #include <transfer/strided.h>
@@ -59,6 +60,13 @@ PackAdvice& pack_advice() {
   static PackAdvice& instance = *new PackAdvice();
   return instance;
 }
+
+// Whether a call is computed on the host because the device does not compute with float64.
+bool lacks_float64(const OperatorHandle& op, const Stack& stack) {
+  return !c10::musa::computes_float64() && detail::needs_float64(stack, op.schema().arguments().size());
+}
+
+constexpr char kUseFloat32[] = "use float32, because this device does not compute with float64";
 
 // The last part of an error of an operator that no installed pack serves.
 std::string fix_by_pack(const std::string& op, const char* otherwise) {
@@ -249,7 +257,7 @@ bool is_device(const c10::Argument& argument) {
       type.expectRef<c10::OptionalType>().getElementType()->kind() == c10::TypeKind::DeviceObjType;
 }
 
-void report_copy(const std::string& name, size_t bytes) {
+void report_copy(const std::string& name, size_t bytes, const char* fix) {
   bool first = false;
   {
     Statistics& stats = statistics();
@@ -264,8 +272,8 @@ void report_copy(const std::string& name, size_t bytes) {
         name, " is served by the provider 'host-copy': its operands are copied to the host and its results back (",
         bytes,
         " bytes this time; said once per operator). The results are right; it is slow. Totals: python -m torch_musa "
-        "ops, or torch.musa.ops.fallback_report(). Fix: install a pack that serves it; TORCH_MUSA_FALLBACK=allow "
-        "silences this, =error makes it an error.");
+        "ops, or torch.musa.ops.fallback_report(). Fix: ",
+        fix, "; TORCH_MUSA_FALLBACK=allow silences this, =error makes it an error.");
   }
 }
 
@@ -348,14 +356,16 @@ void copy_boxed(const OperatorHandle& op, Stack* stack) {
   if (decompose_over_devices(op, stack)) {
     return;
   }
+  const bool float64 = lacks_float64(op, *stack);
   TORCH_CHECK(
       on_copy().load(std::memory_order_relaxed) != OnCopy::Error, name,
       " would be served by the provider 'host-copy', with copies to the host and back, and TORCH_MUSA_FALLBACK="
       "error forbids that.\n",
-      fix_by_pack(name, "install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn."));
+      float64 ? c10::str("Fix: ", kUseFloat32, ", or set TORCH_MUSA_FALLBACK=warn.")
+              : fix_by_pack(name, "install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn."));
   HostCopies forms;
   serve_on_host(op, stack, forms, "host-copy");
-  report_copy(name, forms.copied_bytes());
+  report_copy(name, forms.copied_bytes(), float64 ? kUseFloat32 : "install a pack that serves it");
 }
 
 void default_boxed(const OperatorHandle& op, Stack* stack) {

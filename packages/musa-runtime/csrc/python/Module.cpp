@@ -49,6 +49,7 @@ bool is_in_bad_fork() {
 void bind_capabilities(py::module_& m) {
   m.def("host_addressable", &c10::musa::host_addressable);
   m.def("computes_on_host", &c10::musa::computes_on_host);
+  m.def("computes_float64", &c10::musa::computes_float64);
 }
 
 void bind_state(py::module_& m) {

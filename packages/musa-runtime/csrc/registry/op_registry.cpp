@@ -181,11 +181,15 @@ void OpRegistry::State::install_op(const std::string& op) {
   }
   const OpPolicy::Ranking ranking = policy.rank(op, names);
 
+  const bool float64 = c10::musa::computes_float64();
+  const auto without_float64 = [float64](const Candidate& candidate) {
+    return !float64 && !candidate.needs_host_addressable && candidate.provider != "runtime";
+  };
   std::vector<Candidate*> order;
   bool ends_unconditionally = false;
   for (const int index : ranking.order) {
     order.push_back(offers[index]);
-    if (!offers[index]->conditional) {
+    if (!offers[index]->conditional && !without_float64(*offers[index])) {
       ends_unconditionally = true;
       break;
     }
@@ -220,7 +224,7 @@ void OpRegistry::State::install_op(const std::string& op) {
     }
     chain.members.push_back(
         {candidate->type, candidate->kernel, candidate->served, candidate->calls, candidate->provider.c_str(),
-         candidate->stable.get()});
+         candidate->stable.get(), without_float64(*candidate)});
   }
 
   if (at == installed.end()) {

@@ -54,7 +54,8 @@ OpRoute::OpRoute(const c10::OperatorHandle& op, const KernelType* type) : op_(op
 OpRoute::~OpRoute() = default;
 
 const ChainLink& OpRoute::link(const ChainMember& member, c10::KernelFunction next) {
-  ChainLink made{member.kernel, member.served, member.calls, member.provider, std::move(next), op_};
+  ChainLink made{member.kernel,   member.served, member.calls,          member.provider,
+                 std::move(next), op_,           member.without_float64};
   if (member.type == &StableKernel::type()) {
     stable_links_.push_back(std::make_unique<const StableLink>(StableLink{std::move(made), member.stable}));
     return *stable_links_.back();

@@ -24,6 +24,7 @@ struct ChainMember {
   std::atomic<uint64_t>* calls;
   const char* provider;
   const StableKernel* stable = nullptr; // of kernels over torch's stable ABI; `type` is StableKernel::type()
+  bool without_float64 = false; // the device computes it, and does not compute with float64
 
   bool operator<(const ChainMember& other) const {
     return kernel != other.kernel ? kernel < other.kernel : calls < other.calls;

@@ -11,4 +11,4 @@ NEWEST_TORCH = "2.15"
 
 # Must equal `musa_runtime_abi()` of libmusa_runtime.so. Raised with every incompatible change between Python
 # and C++.
-ABI = 2
+ABI = 3

@@ -20,3 +20,10 @@ def computes_on_host() -> bool:
     the host can address their memory. Kernels that run on the host are then preferred."""
     lazy_init()
     return extension().computes_on_host()
+
+
+def computes_float64() -> bool:
+    """Whether the devices compute with float64 and complex128. If not, operators compute them on copies in
+    host memory. `TORCH_MUSA_FLOAT64` overrides the SDK's declaration."""
+    lazy_init()
+    return extension().computes_float64()

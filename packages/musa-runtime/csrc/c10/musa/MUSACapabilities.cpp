@@ -3,6 +3,7 @@
 #include <c10/musa/MUSACapabilities.h>
 
 #include <c10/musa/MUSACompat.h>
+#include <c10/musa/MUSAEnvironment.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
@@ -40,5 +41,10 @@ bool host_addressable() {
 }
 
 bool computes_on_host() { return declares("computes_on_host") && host_addressable(); }
+
+bool computes_float64() {
+  static const bool computes = environment_flag("TORCH_MUSA_FLOAT64", !declares("lacks_float64"));
+  return computes;
+}
 
 } // namespace c10::musa

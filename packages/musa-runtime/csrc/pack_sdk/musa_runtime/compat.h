@@ -6,4 +6,4 @@
 
 // The ABI number that the runtime compares with that of a pack or a program before it runs any of its code. Raise it with
 // every change of a public header that breaks packs built before.
-#define MUSA_RUNTIME_ABI 2
+#define MUSA_RUNTIME_ABI 3

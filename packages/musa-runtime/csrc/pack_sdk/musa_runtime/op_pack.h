@@ -7,6 +7,7 @@
 #include <ATen/core/op_registration/infer_schema.h>
 #include <c10/musa/MUSAMacros.h>
 #include <musa_runtime/compat.h>
+#include <musa_runtime/float64.h>
 
 #include <atomic>
 #include <memory>
@@ -42,6 +43,7 @@ struct ChainLink {
   const char* provider;
   c10::KernelFunction next; // invalid if a call ends with this kernel
   c10::OperatorHandle op;
+  bool without_float64; // calls that need float64 are passed to `next`
 };
 
 // Adds the operator and its provider to an error that leaves a kernel.
@@ -84,6 +86,9 @@ class ChainKernel<Return(Args...), conditional> final : public c10::OperatorKern
 
   Return operator()(Args... args) {
     const ChainLink& link = *link_.load(std::memory_order_acquire);
+    if (C10_UNLIKELY(link.without_float64) && (argument_needs_float64<std::decay_t<Args>>(args) || ...)) {
+      return call_next(link, std::forward<Args>(args)...);
+    }
     if constexpr (conditional) {
       if (!reinterpret_cast<bool (*)(Args...)>(link.served)(args...)) {
         return call_next(link, std::forward<Args>(args)...);
