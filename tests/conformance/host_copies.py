@@ -31,7 +31,6 @@ REASONS = {
     ),
     r"linalg_ldl_": "no pack has kernels of the Bunch-Kaufman decomposition",
     r"linalg_matrix_exp": "no pack has kernels of functions of matrices",
-    r"_fft_": "no pack has kernels of Fourier transforms",
     r"_sparse_|sparse_|_to_sparse|_to_dense|is_coalesced": "no pack has kernels of sparse layouts",
     r"_efficientzerotensor|empty_like|fill_|mul\.Scalar|mm$": "no pack has kernels of sparse layouts",
     r"_logcumsumexp": "complex numbers: the kernel takes real ones",

@@ -13,7 +13,7 @@ from tests.harness.subprocesses import run_module
 
 pytestmark = pytest.mark.once
 
-MOST_OPERATORS = 40
+MOST_OPERATORS = 24
 
 
 def stale(ops: list[str]) -> list[str]:
@@ -28,20 +28,17 @@ def base_names(ops: list[str]) -> set[str]:
     return {op.removeprefix("aten::").split(".")[0].rstrip("_") for op in ops}
 
 
-def test_fewer_than_forty_operators_are_copied_each_for_a_known_reason():
+def test_few_operators_are_copied_each_for_a_known_reason():
     ops = host_copies.listed()
     assert ops and stale(ops) == [] and len(base_names(ops)) < MOST_OPERATORS
 
 
 def test_a_stale_entry_is_found():
-    assert stale(["aten::_fft_c2c", "aten::relu", "aten::gone"]) == ["aten::relu", "aten::gone"]
+    assert stale(["aten::geqrf", "aten::relu", "aten::gone"]) == ["aten::relu", "aten::gone"]
 
 
 def test_forms_of_an_operator_count_once():
-    assert base_names(["aten::addmm", "aten::addmm_", "aten::addmm.out", "aten::_fft_c2c"]) == {
-        "addmm",
-        "_fft_c2c",
-    }
+    assert base_names(["aten::addmm", "aten::addmm_", "aten::addmm.out", "aten::geqrf"]) == {"addmm", "geqrf"}
 
 
 EVERY = "40"  # of 800 operators

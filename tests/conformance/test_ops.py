@@ -80,7 +80,10 @@ def test_zero_size_arguments_equal_cpu(
     case: operators.Case, device: str, full: bool, count: Callable
 ) -> None:
     values = case.name not in operators.UNDEFINED_WHEN_EMPTY
-    count(_each(case.samples(full), _judge(variants.zero_size, case, device, values=values)))
+    samples = case.samples(full)
+    if case.name.startswith(operators.REFUSED_WHEN_EMPTY):
+        samples = (sample for sample in samples if sample.input.dim() == 1)  # no dimension of a batch
+    count(_each(samples, _judge(variants.zero_size, case, device, values=values)))
 
 
 @suite("op", "sparse")

@@ -61,6 +61,7 @@ SUITES: dict[str, Suite] = {
     "musa_emulator_math": Suite(90, _packages("musa-emulator-math")),
     "musa_emulator_mccl": Suite(230, _packages("musa-emulator-mccl")),
     "musa_ops_host": Suite(10, _RUNTIME),
+    "musa_ops_math": Suite(60, _packages("musa-ops-math", "musa-emulator-math")),
     "musa_ops_mudnn": Suite(420, _MUDNN),
     "musa_ops_ported": Suite(100, _PORTED),
     "musa_ops_vision": Suite(50, _packages("musa-ops-vision")),

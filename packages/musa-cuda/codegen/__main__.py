@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""python -m codegen --headers DIR... --cuda DIR [--nccl DIR] [--cupti DIR] --out DIR"""
+"""python -m codegen --headers DIR... --cuda DIR [--nccl DIR] [--cupti DIR] [--cufft DIR] --out DIR"""
 
 from __future__ import annotations
 
@@ -24,8 +24,15 @@ def find(headers: list[Path], name: str) -> Path:
     return found[0]
 
 
-def described(headers: list[Path], cuda: Path, nccl: Path | None, cupti: Path | None = None) -> list[Library]:
-    """The libraries that can be made with this CUDA toolkit, and with NCCL and CUPTI where they are given."""
+def described(
+    headers: list[Path],
+    cuda: Path,
+    nccl: Path | None,
+    cupti: Path | None = None,
+    cufft: Path | None = None,
+) -> list[Library]:
+    """The libraries that can be made with this CUDA toolkit, and with NCCL, CUPTI and cuFFT where they are
+    given."""
     include = cuda / "include"
     runtime = declarations.names(include / "cuda_runtime_api.h", r"\b(cuda[A-Z]\w+)\s*\(")
     runtime |= declarations.names(include / "cuda_profiler_api.h", r"\b(cuda[A-Z]\w+)\s*\(")
@@ -56,6 +63,12 @@ def described(headers: list[Path], cuda: Path, nccl: Path | None, cupti: Path | 
         found.append(
             Library("mupti", "mupti", mupti, "MUptiResult", known, "{}", "MUPTI_ERROR_NOT_COMPATIBLE")
         )
+    if cufft is not None:
+        known = set()
+        for name in ("cufft.h", "cufftXt.h"):
+            known |= declarations.names(cufft / name, r"CUFFTAPI\s+(cufft[A-Z]\w+)\s*\(")
+        mufft = [find(headers, "mufft.h")]
+        found.append(Library("mufft", "mufft", mufft, "mufftResult_t", known, "{}", "MUFFT_NOT_SUPPORTED"))
     for library in found:
         library.by_hand = libraries.written_by_hand(SOURCES / library.name, library.prefix)
     return found
@@ -67,12 +80,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--cuda", type=Path, required=True)
     parser.add_argument("--nccl", type=Path)
     parser.add_argument("--cupti", type=Path, help="folder of cupti.h")
+    parser.add_argument("--cufft", type=Path, help="folder of cufft.h")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
     device = options.out / "device"
     device.mkdir(parents=True, exist_ok=True)
     try:
-        made = described(options.headers, options.cuda, options.nccl, options.cupti)
+        made = described(options.headers, options.cuda, options.nccl, options.cupti, options.cufft)
         report = libraries.coverage(made)
         header, source = find(options.headers, "musa_emulator.h"), SOURCES / "musart" / "testing.cpp"
         report["testing"] = libraries.testing_coverage(header, source)

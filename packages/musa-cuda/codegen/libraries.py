@@ -39,7 +39,7 @@ FORWARD = {"musa": "forward_to_driver", "mupti": "forward_to_cupti"}
 RELEASES = re.compile(
     r"musa(?:Free\w*|(?:Stream|Event|Graph|GraphExec)Destroy|DestroyTextureObject|HostUnregister"
     r"|IpcCloseMemHandle)|mu(?:MemFree|MemRelease|MemUnmap|MemAddressFree|(?:Stream|Event|Ctx)Destroy|ModuleUnload)"
-    r"|mccl(?:CommDestroy|CommAbort|RedOpDestroy)"
+    r"|mccl(?:CommDestroy|CommAbort|RedOpDestroy)|mufftDestroy"
     r"|mupti(?:ActivityDisable|ActivityPopExternalCorrelationId|Unsubscribe|Finalize)"
 )
 # The objects that a successful call creates, destroys or changes, for the counts of live objects and for the
@@ -103,7 +103,9 @@ class Library:
     by_hand: set[str] = field(default_factory=set)
 
     def target(self, name: str) -> str:
-        renamed = {"musa": "cuda", "mu": "cu", "mccl": "nccl", "mupti": "cupti"}[self.prefix]
+        renamed = {"musa": "cuda", "mu": "cu", "mccl": "nccl", "mupti": "cupti", "mufft": "cufft"}[
+            self.prefix
+        ]
         return (renamed + name[len(self.prefix) :]).replace("CommMuDevice", "CommCuDevice")
 
     def declared(self) -> list[Function]:

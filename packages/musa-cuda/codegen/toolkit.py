@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Prints where CUDA, NCCL and CUPTI are, for CMake.
+"""Prints where CUDA, NCCL, CUPTI and cuFFT are, for CMake.
 
-home;libcudart;nvcc;home of NCCL;headers of CUPTI;libcupti. The last three are empty if not installed.
+home;libcudart;nvcc;home of NCCL;headers of CUPTI;libcupti;headers of cuFFT;libcufft. All but the first three
+are empty if not installed.
 """
 
 from __future__ import annotations
@@ -88,21 +89,32 @@ def nccl(environment: Mapping[str, str] = os.environ) -> Path | None:
     return None
 
 
-def cupti(home: Path) -> tuple[Path, Path] | None:
-    """The folder of cupti.h and the library, in a toolkit or among NVIDIA's wheels, or None."""
-    name = f"libcupti.so.{MAJOR}"
+def library(home: Path, header: str, name: str) -> tuple[Path, Path] | None:
+    """The folder of a header and the library, in a toolkit or among NVIDIA's wheels, or None."""
     tools = home / "extras" / "CUPTI"
     includes = [home / "include", tools / "include", *package_folders("nvidia.cu13.include")]
     libraries = [home / "lib64", home / "lib", tools / "lib64", *package_folders("nvidia.cu13.lib")]
-    header = next((place for place in includes if (place / "cupti.h").is_file()), None)
-    library = next((place / name for place in libraries if (place / name).exists()), None)
-    return (header, library) if header and library else None
+    include = next((place for place in includes if (place / header).is_file()), None)
+    found = next((place / name for place in libraries if (place / name).exists()), None)
+    return (include, found) if include and found else None
+
+
+def cupti(home: Path) -> tuple[Path, Path] | None:
+    """The folder of cupti.h and the library, or None."""
+    return library(home, "cupti.h", f"libcupti.so.{MAJOR}")
+
+
+def cufft(home: Path) -> tuple[Path, Path] | None:
+    """The folder of cufft.h and the library, or None."""
+    return library(home, "cufft.h", "libcufft.so.12")
 
 
 def main() -> int:
     try:
         found = cuda()
-        print(";".join(str(part or "") for part in (*found, nccl(), *(cupti(found[0]) or (None, None)))))
+        none = (None, None)
+        optional = (nccl(), *(cupti(found[0]) or none), *(cufft(found[0]) or none))
+        print(";".join(str(part or "") for part in (*found, *optional)))
     except ToolkitError as error:
         print(error, file=sys.stderr)
         return 1

@@ -8,6 +8,7 @@
 #include <ATen/ops/_fft_c2r.h>
 #include <ATen/ops/_fft_r2c.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/util/accumulate.h>
 
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "musa_emulator.h"
 #include "support/entry.h"
 #include "support/task.h"
 
@@ -32,6 +34,9 @@ struct Layout {
 
 struct Plan {
   bool made = false;
+  bool allocates = true; // its own workspace
+  size_t workspace = 0;  // bytes, as large as the result
+  void* area = nullptr;
   musaStream_t stream = nullptr;
   std::vector<int64_t> n;
   Layout in, out;
@@ -110,6 +115,9 @@ mufftResult_t make(
   if (plan == nullptr || plan->made) {
     return MUFFT_INVALID_PLAN;
   }
+  if (c10::toRealValueType(in_type) == at::kDouble && torch_musa_capability("lacks_float64") == 1) {
+    return MUFFT_NOT_SUPPORTED;
+  }
   if (rank < 1 || rank > 3 || n == nullptr || batch < 1) {
     return rank < 1 || rank > 3 || n == nullptr ? MUFFT_INVALID_VALUE : MUFFT_INVALID_SIZE;
   }
@@ -124,9 +132,10 @@ mufftResult_t make(
   plan->in_type = in_type;
   plan->out_type = out_type;
   plan->batch = batch;
+  plan->workspace = c10::elementSize(out_type) * static_cast<size_t>(batch * c10::multiply_integers(plan->n));
   plan->made = true;
   if (bytes != nullptr) {
-    *bytes = 0;
+    *bytes = plan->workspace;
   }
   return MUFFT_SUCCESS;
 }
@@ -217,6 +226,9 @@ mufftResult_t execute(
   if (in == nullptr || out == nullptr || (direction != MUFFT_FORWARD && direction != MUFFT_INVERSE)) {
     return MUFFT_INVALID_VALUE;
   }
+  if (!plan->allocates && plan->area == nullptr) {
+    return MUFFT_NO_WORKSPACE;
+  }
   if ((in_type && *in_type != plan->in_type) || (out_type && *out_type != plan->out_type)) {
     return MUFFT_INVALID_TYPE;
   }
@@ -253,27 +265,41 @@ mufftResult_t mufftDestroy(mufftHandle plan) {
 }
 
 mufftResult_t mufftSetStream(mufftHandle handle, musaStream_t stream) {
-  return with_plan(handle, [&](Plan& plan) {
-    plan.stream = stream;
-    return MUFFT_SUCCESS;
+  return call<"mufftSetStream">([&] {
+    return with_plan(handle, [&](Plan& plan) {
+      plan.stream = stream;
+      return MUFFT_SUCCESS;
+    });
   });
 }
 
-mufftResult_t mufftSetAutoAllocation(mufftHandle handle, int) {
-  return with_plan(handle, [](Plan&) { return MUFFT_SUCCESS; });
+mufftResult_t mufftSetAutoAllocation(mufftHandle handle, int automatic) {
+  return call<"mufftSetAutoAllocation">([&] {
+    return with_plan(handle, [&](Plan& plan) {
+      plan.allocates = automatic != 0;
+      return MUFFT_SUCCESS;
+    });
+  });
 }
 
-mufftResult_t mufftSetWorkArea(mufftHandle handle, void*) {
-  return with_plan(handle, [](Plan&) { return MUFFT_SUCCESS; });
+mufftResult_t mufftSetWorkArea(mufftHandle handle, void* area) {
+  return call<"mufftSetWorkArea">([&] {
+    return with_plan(handle, [&](Plan& plan) {
+      plan.area = area;
+      return MUFFT_SUCCESS;
+    });
+  });
 }
 
 mufftResult_t mufftGetSize(mufftHandle handle, size_t* bytes) {
-  return with_plan(handle, [&](Plan&) {
-    if (bytes == nullptr) {
-      return MUFFT_INVALID_VALUE;
-    }
-    *bytes = 0;
-    return MUFFT_SUCCESS;
+  return call<"mufftGetSize">([&] {
+    return with_plan(handle, [&](Plan& plan) {
+      if (bytes == nullptr) {
+        return MUFFT_INVALID_VALUE;
+      }
+      *bytes = plan.workspace;
+      return MUFFT_SUCCESS;
+    });
   });
 }
 

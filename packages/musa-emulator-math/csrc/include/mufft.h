@@ -57,7 +57,8 @@ MUSA_PUBLIC mufftResult_t mufftGetVersion(int* version);
 MUSA_PUBLIC mufftResult_t mufftCreate(mufftHandle* plan);
 MUSA_PUBLIC mufftResult_t mufftDestroy(mufftHandle plan);
 MUSA_PUBLIC mufftResult_t mufftSetStream(mufftHandle plan, musaStream_t stream);
-// Work areas are not used: all sizes are 0.
+// The default is 1: the plan allocates its workspace. With 0, an execution without a work area fails with
+// MUFFT_NO_WORKSPACE. The contents of work areas are not used.
 MUSA_PUBLIC mufftResult_t mufftSetAutoAllocation(mufftHandle plan, int automatic);
 MUSA_PUBLIC mufftResult_t mufftSetWorkArea(mufftHandle plan, void* area);
 MUSA_PUBLIC mufftResult_t mufftGetSize(mufftHandle plan, size_t* bytes);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <fft/plan_cache.h>
+
+// The C interface of the library, for src/musa_ops_math/_library.py. Devices are checked by the caller.
+
+#define MUSA_OPS_MATH_API extern "C" __attribute__((visibility("default")))
+
+using musa_ops_math::fft::PlanCache;
+
+MUSA_OPS_MATH_API int64_t musa_ops_math_plan_cache_size(int device) {
+  return static_cast<int64_t>(PlanCache::of(static_cast<c10::DeviceIndex>(device)).size());
+}
+
+MUSA_OPS_MATH_API int64_t musa_ops_math_plan_cache_max_size(int device) {
+  return static_cast<int64_t>(PlanCache::of(static_cast<c10::DeviceIndex>(device)).max_size());
+}
+
+MUSA_OPS_MATH_API void musa_ops_math_set_plan_cache_max_size(int device, int64_t size) {
+  PlanCache::of(static_cast<c10::DeviceIndex>(device)).set_max_size(static_cast<size_t>(size));
+}
+
+MUSA_OPS_MATH_API void musa_ops_math_clear_plan_cache(int device) {
+  PlanCache::of(static_cast<c10::DeviceIndex>(device)).clear();
+}
