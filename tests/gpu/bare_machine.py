@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,14 +29,15 @@ PACKAGES = (
     "musa-port",
     "musa-ops-ported",
     "musa-amp",
+    "musa-ops-math",
 )
 RUNS = 3
 NEAR = 1e-2  # largest difference of a loss from torch.cuda's
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "dist", "__pycache__", ".device")
 
 
-def prepare(tree: Path) -> Path:
-    """Copies this tree, makes its .venv and builds PACKAGES; returns the Python of .venv.
+def prepare(tree: Path, packages: Sequence[str]) -> Path:
+    """Copies this tree, makes its .venv and builds packages; returns the Python of .venv.
 
     A second run on the same machine compiles differences only.
     """
@@ -43,7 +45,7 @@ def prepare(tree: Path) -> Path:
     sys.path.insert(0, str(tree / "tools"))
     from workspace import gpu
 
-    (tree / "pyproject.toml").write_text(gpu.for_gpu((ROOT / "pyproject.toml").read_text(), PACKAGES))
+    (tree / "pyproject.toml").write_text(gpu.for_gpu((ROOT / "pyproject.toml").read_text(), packages))
 
     class Cell(gpu.Cell):
         @property
@@ -96,9 +98,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
     parser.add_argument("--seconds", type=float, default=570, help="time for everything")
     parser.add_argument("--build-only", action="store_true", help="needs no GPU")
+    parser.add_argument("--packages", nargs="+", default=PACKAGES, help="in the order of their builds")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    python = prepare(options.tree.resolve())
+    python = prepare(options.tree.resolve(), options.packages)
     print(f"built after {time.monotonic() - start:.0f} s", flush=True)
     if options.build_only:
         return 0

@@ -40,6 +40,7 @@ PACKAGES = (
     "musa-distributed",
     "musa-compile",
     "musa-ops-vision",
+    "musa-ops-math",
 )
 BUILT_WITH = {
     "musa-runtime": ["musa-cuda"],
@@ -48,6 +49,7 @@ BUILT_WITH = {
     "musa-ops-ported": ["musa-port"],
     "musa-ops-vision": ["musa-port"],
     "musa-distributed": ["musa-cuda"],
+    "musa-ops-math": ["musa-cuda"],
 }
 # Large build tools, for which the machine's version is used. Other requirements are installed as
 # pinned.
@@ -67,6 +69,7 @@ SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
     ("amp", ["tests/musa_amp"], 1, {}),
     ("distributed", ["tests/musa_distributed"], 4, {}),
     ("vision", ["tests/musa_ops_vision"], 2, {}),
+    ("math", ["tests/musa_ops_math"], 1, {}),
     ("compile", ["tests/musa_compile", "--full"], 16, TRITON),
     ("umbrella", ["tests/torch_musa"], 3, {}),
     ("cuda", ["tests/gpu"], 1, PORTED),  # counts kernel launches, and compares random numbers with CUDA's

@@ -93,6 +93,8 @@ def main(arguments: list[str]) -> int:
         for library in made:
             (options.out / f"{library.name}_forwarders.inc").write_text(libraries.render(library))
         others = [find(options.headers, "mccl.h")] if options.nccl is not None else []
+        if options.cufft is not None:
+            others += [find(options.headers, name) for name in ("mufft.h", "mufftXt.h")]
         device_headers.write(options.headers[0], device, *others)
         # For the libraries' own sources: kernels must not use them.
         own = [header]

@@ -16,10 +16,11 @@ RENAMED = {
     "vector_functions.h": "musa_host_defines.h",
 }
 # Headers that a kernel may include and that CUDA does not have. The others of the SDK (half types, vector
-# types, cooperative groups, complex numbers, constants) are in mcc/include by hand, or are CUDA's.
+# types, cooperative groups, constants) are in mcc/include by hand, or are CUDA's.
 TAKEN = (
     "driver_types.h",
     "library_types.h",
+    "muComplex.h",
     "murand.h",
     "murand_distributions.h",
     "murand_kernel.h",
