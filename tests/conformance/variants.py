@@ -190,6 +190,19 @@ def zero_size(
     forward(op, emptied, device, values=values, may_raise=True, tolerance=tolerance)
 
 
+def zero_size_like_meta(op: Callable, sample: Any, device: str) -> None:
+    """As zero_size, for operators that the CPU's library refuses: shapes and dtypes are those of torch's meta
+    functions."""
+    first, args, kwargs = _emptied(sample.input), sample.args, sample.kwargs
+    found = []
+    for place in ("meta", device):
+        outcome = outcome_of(lambda place=place: op(to_device(place, first), *args, **kwargs))
+        shapes = [(tensor.shape, tensor.dtype) for tensor in tensors_in(outcome.value)]
+        found.append(shapes if outcome.error is None else type(outcome.error))
+    if found[0] != found[1]:
+        raise Mismatch(f"meta returned {found[0]}, but {device} returned {found[1]}")
+
+
 def arguments_on(op: Callable, sample: Any, device: str) -> tuple:
     """The sample's input, args and kwargs on `device`, except arguments that must be on the CPU."""
     if getattr(op, "name", None) in _WITH_HOST_ARGUMENTS:

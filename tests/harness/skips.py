@@ -17,6 +17,7 @@ import pytest
 
 PERMANENT_REASONS = {
     "host-addressable": "the host cannot address device memory in this memory mode",
+    "float64": "the device does not compute with float64",
     "emulator": "steers the SDK through the emulator's C API; the loaded SDK is not the emulator",
     "several-hosts": "makes hosts of namespaces, which needs root and a kernel that permits them",
     "sdk-programs": "MUSA_SDK_PROGRAMS names no folder with public programs (tests/sdk_programs/README.md)",

@@ -50,14 +50,6 @@ def agree(call: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> None
     assert strides[0] == strides[1], (x.shape, x.stride())
 
 
-@pytest.fixture
-def served(musa, monkeypatch):
-    """Fails if an operator is computed on copies in host memory."""
-    musa.ops.set_fallback_mode("error")
-    yield
-    musa.ops.set_fallback_mode("warn")
-
-
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_transforms_equal_the_cpu(served, shape, norm):

@@ -113,6 +113,7 @@ Plan::Plan(const PlanKey& key) {
     if (result != MUFFT_ALLOC_FAILED || again) {
       raise(result, "mufftXtMakePlanMany", describe(key));
     }
+    C10_MUSA_CLEAR_ERROR(); // of the failed allocation, which the next kernel launch must not report
     c10::musa::MUSACachingAllocator::emptyCache(); // frees memory for muFFT's tables
   }
 }

@@ -378,6 +378,8 @@ void default_boxed(const OperatorHandle& op, Stack* stack) {
 
 } // namespace
 
+void serve_without_pack(const OperatorHandle& op, Stack* stack) { default_boxed(op, stack); }
+
 void serve_on_host(const OperatorHandle& op, Stack* stack, HostForms& forms, const char* provider) {
   const c10::FunctionSchema& schema = op.schema();
   const std::string name = c10::toString(op.operator_name());

@@ -20,13 +20,13 @@ bool any_needs_float64(const List& tensors) {
 } // namespace
 
 bool needs_float64(const at::Tensor& tensor) {
-  // A tensor on the host may be an operand that sets the type of the result; a number of Python is none.
-  if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+  if (!tensor.defined()) {
     return false;
   }
   const at::ScalarType dtype = tensor.scalar_type();
   if (!tensor.is_privateuseone()) {
-    return is_float64(dtype);
+    // It may set the type of the result; a number of Python does not.
+    return is_float64(dtype) && !tensor.unsafeGetTensorImpl()->is_wrapped_number();
   }
   return is_float64(dtype) || (c10::isIntegralType(dtype, true) && is_float64(c10::get_default_dtype_as_scalartype()));
 }

@@ -25,6 +25,10 @@ C10_MUSA_API void set_host_fallback(HostFallback* kernel);
 C10_MUSA_API void serve_on_host(
     const c10::OperatorHandle& op, torch::jit::Stack* stack, HostForms& forms, const char* provider);
 
+// Serves a call that a pack's kernel declines, if that kernel is registered for a layout (SparsePrivateUse1) and so has no next
+// candidate.
+C10_MUSA_API void serve_without_pack(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
 // Throws the error of a CPU kernel of torch that lacks the dtype, with the operator, the provider and the missing op packs.
 [[noreturn]] C10_MUSA_API void throw_unserved(
     const c10::NotImplementedError& error, const std::string& op, const char* provider);
