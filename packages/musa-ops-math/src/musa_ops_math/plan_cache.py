@@ -84,7 +84,7 @@ class PlanCaches(PlanCache):
             RuntimeError: there is no such device.
         """
         place = torch.device("musa", device) if isinstance(device, int) else torch.device(device)
-        index = place.index if place.index is not None else torch.musa.current_device()  # type: ignore[attr-defined]
+        index = place.index if place.index is not None else torch.musa.current_device()
         count = torch.musa.device_count()  # type: ignore[attr-defined]
         if place.type != "musa" or not 0 <= index < count:
             raise RuntimeError(f"fft_plan_cache[{device!r}]: expected a musa device below {count}")
