@@ -30,6 +30,7 @@ REASONS = {
         "LAPACK's roundings decide the results for matrices without full rank, and kernels round otherwise"
     ),
     r"linalg_ldl_": "no pack has kernels of the Bunch-Kaufman decomposition",
+    r"linalg_matrix_exp": "no pack has kernels of functions of matrices",
     r"_sparse_mm_reduce_impl": "torch.cuda does not have it",
     r"_logcumsumexp": "complex numbers: the kernel takes real ones",
 }

@@ -51,7 +51,7 @@ UNDEFINED_WHEN_EMPTY = frozenset(
 
 # oneMKL, torch's library on the CPU, refuses a batch without transforms; a device returns no elements
 # (musa_ops_math/test_transforms.py).
-REFUSED_WHEN_EMPTY = "fft."
+REFUSED_WHEN_EMPTY = tuple(f"fft.{kind}" for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
 
 # These update running statistics in their arguments, which has no meaning for overlapping memory.
 WRITES_ITS_ARGUMENTS = frozenset(

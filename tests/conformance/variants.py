@@ -196,7 +196,9 @@ def zero_size_like_meta(op: Callable, sample: Any, device: str) -> None:
     first, args, kwargs = _emptied(sample.input), sample.args, sample.kwargs
     found = []
     for place in ("meta", device):
-        outcome = outcome_of(lambda place=place: op(to_device(place, first), *args, **kwargs))
+        outcome = outcome_of(lambda place=place: op(*to_device(place, first), *args, **kwargs))
+        if place == "meta" and isinstance(outcome.error, TypeError):
+            raise outcome.error
         shapes = [(tensor.shape, tensor.dtype) for tensor in tensors_in(outcome.value)]
         found.append(shapes if outcome.error is None else type(outcome.error))
     if found[0] != found[1]:

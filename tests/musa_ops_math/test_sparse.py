@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import torch
 
+from tests.harness.skips import needs_devices
+
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128)
 
 
@@ -253,13 +255,17 @@ def test_wrong_operands_are_refused_as_on_the_cpu(musa):
                 call(device)
 
 
-@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.complex64, torch.complex128), ids=str)
-@pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 7.0])
-def test_the_exponential_of_matrices(served, dtype, scale):
-    matrices = drawn(3, 5, 5, dtype=dtype) * scale
-    matrices[1] *= 0.01  # another number of squarings in one batch
-    got, want = torch.linalg.matrix_exp(matrices.to("musa")).cpu(), torch.linalg.matrix_exp(matrices)
-    largest = want.abs().amax((-1, -2), keepdim=True)
-    bound = 1e-12 if dtype in (torch.float64, torch.complex128) else 1e-4
-    assert ((got - want).abs() <= bound * largest).all()
-    assert torch.linalg.matrix_exp(torch.empty(0, 3, 3, device="musa")).shape == (0, 3, 3)
+def test_tensors_of_another_device_than_the_current_one(served, musa):
+    if musa.device_count() < 2:
+        needs_devices(2)
+    dense, other = thinned(6, 8), drawn(8, 5)
+    place = torch.device("musa", 1)
+    for convert in (lambda x: x.to_sparse(), lambda x: x.to_sparse_csr(), lambda x: x.to_sparse_csc()):
+        matrix = convert(dense.to(place))
+        copies = [matrix, convert(dense.to("musa:0")).to(place), convert(dense).to(place), matrix.clone()]
+        for copy in (*copies, torch.zeros_like(matrix) + matrix if matrix.is_sparse else matrix):
+            assert all(part.device == place for part in parts(copy))
+            assert torch.equal(copy.to_dense().cpu(), dense)
+            torch.testing.assert_close((copy @ other.to(place)).cpu(), dense @ other)
+    empty = torch.sparse_coo_tensor(size=(3, 4), device=place)
+    assert empty._values().device == place and (empty + empty).coalesce()._indices().device == place

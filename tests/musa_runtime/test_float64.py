@@ -77,6 +77,10 @@ CALLS = {
     "gradient": lambda a, b: step(a),
     "default dtype": lambda a, b: default(a),
     "adam": lambda a, b: adam(a),
+    "coo": lambda a, b: a.to_sparse() @ b,
+    "csr": lambda a, b: a.to_sparse_csr() @ b,
+    "sampled": lambda a, b: torch.sparse.sampled_addmm(a.to_sparse_csr(), a, b).to_dense(),
+    "rfft": lambda a, b: torch.fft.rfft(a),
     "solve": lambda a, b: torch.linalg.solve(a + 8 * torch.eye(8).to(a), b),
 }
 found = {}

@@ -263,7 +263,8 @@ def run(
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(run_small, [leg for leg in chosen if leg.small]))
     text = f"{total['passed']} passed, {total['failed']} failed"
-    print("\n".join(["", *failures[:SHOWN], *lines, "", text]))
+    more = [f"and {len(failures) - SHOWN} more"] * (len(failures) > SHOWN)
+    print("\n".join(["", *failures[:SHOWN], *more, *lines, "", text]))
     if record:
         records.write("legs", record, f"{text}, {total['skipped']} skipped", legs=lines)
     return int(total["failed"] > 0 or total["passed"] == 0)

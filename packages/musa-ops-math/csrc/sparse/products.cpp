@@ -12,6 +12,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <c10/musa/MUSACapabilities.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
@@ -33,7 +34,11 @@ using c10::DispatchKey;
 constexpr DispatchKey kCoo = DispatchKey::SparsePrivateUse1;
 constexpr DispatchKey kCompressed = DispatchKey::SparseCsrPrivateUse1;
 
+// Empty for a dtype without kernels on this device.
 std::optional<Dtype> dtype_of(at::ScalarType dtype) {
+  if (c10::toRealValueType(dtype) == at::kDouble && !c10::musa::computes_float64()) {
+    return std::nullopt;
+  }
   switch (dtype) {
     case at::kHalf: return Dtype::kFloat16;
     case at::kBFloat16: return Dtype::kBFloat16;

@@ -63,7 +63,7 @@ PackAdvice& pack_advice() {
 
 // Whether a call is computed on the host because the device does not compute with float64.
 bool lacks_float64(const OperatorHandle& op, const Stack& stack) {
-  return !c10::musa::computes_float64() && detail::needs_float64(stack, op.schema().arguments().size());
+  return !c10::musa::computes_float64() && detail::needs_float64(op.schema(), stack);
 }
 
 constexpr char kUseFloat32[] = "use float32, because this device does not compute with float64";
@@ -257,7 +257,19 @@ bool is_device(const c10::Argument& argument) {
       type.expectRef<c10::OptionalType>().getElementType()->kind() == c10::TypeKind::DeviceObjType;
 }
 
-void report_copy(const std::string& name, size_t bytes, const char* fix) {
+} // namespace
+
+void refuse_forbidden_copy(const std::string& name, bool float64) {
+  TORCH_CHECK(
+      on_copy().load(std::memory_order_relaxed) != OnCopy::Error, name,
+      " would be served by the provider 'host-copy', with copies to the host and back, and TORCH_MUSA_FALLBACK="
+      "error forbids that.\n",
+      float64 ? c10::str("Fix: ", kUseFloat32, ", or set TORCH_MUSA_FALLBACK=warn.")
+              : fix_by_pack(name, "install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn."));
+}
+
+void report_copy(const std::string& name, size_t bytes, bool float64) {
+  const char* const fix = float64 ? kUseFloat32 : "install a pack that serves it";
   bool first = false;
   {
     Statistics& stats = statistics();
@@ -276,6 +288,8 @@ void report_copy(const std::string& name, size_t bytes, const char* fix) {
         fix, "; TORCH_MUSA_FALLBACK=allow silences this, =error makes it an error.");
   }
 }
+
+namespace {
 
 // On CPU tensors over the memory of the operands, which is not accessed: nothing is copied, waited for or captured.
 void call_on_metadata(const OperatorHandle& op, Stack* stack) {
@@ -357,15 +371,10 @@ void copy_boxed(const OperatorHandle& op, Stack* stack) {
     return;
   }
   const bool float64 = lacks_float64(op, *stack);
-  TORCH_CHECK(
-      on_copy().load(std::memory_order_relaxed) != OnCopy::Error, name,
-      " would be served by the provider 'host-copy', with copies to the host and back, and TORCH_MUSA_FALLBACK="
-      "error forbids that.\n",
-      float64 ? c10::str("Fix: ", kUseFloat32, ", or set TORCH_MUSA_FALLBACK=warn.")
-              : fix_by_pack(name, "install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn."));
+  refuse_forbidden_copy(name, float64);
   HostCopies forms;
   serve_on_host(op, stack, forms, "host-copy");
-  report_copy(name, forms.copied_bytes(), float64 ? kUseFloat32 : "install a pack that serves it");
+  report_copy(name, forms.copied_bytes(), float64);
 }
 
 void default_boxed(const OperatorHandle& op, Stack* stack) {

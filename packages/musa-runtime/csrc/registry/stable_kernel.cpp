@@ -86,8 +86,7 @@ class StableChainKernel final : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     // OpRoute creates a StableLink for every link of this type.
     const auto& link = static_cast<const StableLink&>(*link_.load(std::memory_order_acquire));
-    if (link.stable == nullptr ||
-        (link.without_float64 && detail::needs_float64(*stack, op.schema().arguments().size())) ||
+    if (link.stable == nullptr || (link.without_float64 && detail::needs_float64(op.schema(), *stack)) ||
         !link.stable->serves(keys, *stack)) {
       link.next.callBoxed(op, keys, stack);
       return;

@@ -31,7 +31,7 @@ struct Mapping {
   int open = 0; // strict memory: number of scopes that need access
 };
 
-// Not synchronized: guarded by the memory lock (memory.h), which the functions below acquire.
+// Not synchronized: guarded by the memory lock (memory.h), which the functions of virtual_memory.h acquire.
 class VirtualMemory {
  public:
   std::map<uintptr_t, size_t> reservations;

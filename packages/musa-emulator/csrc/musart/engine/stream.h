@@ -74,8 +74,9 @@ void drive(const Fence& fence);
 // Returns musaErrorNotPermitted if the caller would wait for itself.
 MUSA_ENGINE musaError_t may_wait();
 
-// Makes a destroyed stream without pending work available for reuse. The lock must be held.
+// Creates the default stream of each device. The lock must not be held.
 void create_default_streams(Engine& state);
+// Makes a destroyed stream without pending work available for reuse. The lock must be held.
 void recycle_stream(Stream& stream);
 // Destroys the device's streams except the default one, after waiting for their work.
 void release_streams(Device& device, Lock& lock);

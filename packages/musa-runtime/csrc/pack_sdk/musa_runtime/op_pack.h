@@ -86,7 +86,8 @@ class ChainKernel<Return(Args...), conditional> final : public c10::OperatorKern
 
   Return operator()(Args... args) {
     const ChainLink& link = *link_.load(std::memory_order_acquire);
-    if (C10_UNLIKELY(link.without_float64) && (argument_needs_float64<std::decay_t<Args>>(args) || ...)) {
+    if (C10_UNLIKELY(link.without_float64) &&
+        need_float64((0U | ... | numbers_of_argument<std::decay_t<Args>>(args)))) {
       return call_next(link, std::forward<Args>(args)...);
     }
     if constexpr (conditional) {
