@@ -83,6 +83,27 @@ def test_a_padded_tensor_and_back(served):
     )
 
 
+def test_rows_of_no_component_are_left_out(served):
+    values = torch.randn(10, 2)
+    for offsets in ([0, 3, 7], [2, 3, 7]):
+        arguments = values, [torch.tensor(offsets)], [4], -1.0
+        expected = torch.ops.aten._jagged_to_padded_dense_forward(*arguments)
+        found = torch.ops.aten._jagged_to_padded_dense_forward(
+            values.to("musa"), [torch.tensor(offsets).to("musa")], [4], -1.0
+        )
+        assert torch.equal(found.cpu(), expected)
+
+
+def test_shapes_that_layer_norm_refuses(musa):
+    wide = [torch.randn(2, 8), torch.randn(3, 8)]
+    for tensors, shape in ((wide, (4,)), (wide, (2, 4)), ([torch.randn(2, 8), torch.randn(2, 4)], (4,))):
+        for device in ("cpu", "musa"):
+            one, zero = torch.ones(shape).to(device), torch.zeros(shape).to(device)
+            x = torch.nested.nested_tensor(tensors, device=device)
+            with pytest.raises(RuntimeError):
+                F.layer_norm(x, (shape[-1],) if len(shape) == 1 else (8,), one, zero)
+
+
 def test_the_gradient_of_a_linear_layer(served):
     tensors, weight = components(8), torch.linspace(-1, 1, 48).view(6, 8)
     x, on_device = nested(tensors, torch.strided), weight.to("musa").requires_grad_()

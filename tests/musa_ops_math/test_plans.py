@@ -108,6 +108,16 @@ def test_a_captured_transform_is_replayed_after_its_plan_left_the_cache(cache, m
         torch.testing.assert_close(new.cpu(), torch.fft.fft(pairs), rtol=1e-4, atol=1e-4)
 
 
+def test_a_cache_that_cannot_be_cleared_raises(cache, musa):
+    transform(8)
+    graph = musa.MUSAGraph()
+    with pytest.raises(RuntimeError, match="captur"), musa.graph(graph):
+        cache.clear()
+    musa.synchronize()
+    cache.clear()
+    assert cache.size == 0 and right(transform(8))
+
+
 def test_threads_share_plans(cache):
     x = torch.randn(8, 96)
     want, results = torch.fft.rfft(x), {}

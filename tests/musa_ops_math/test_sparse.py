@@ -244,14 +244,41 @@ def test_a_product_in_a_graph_is_replayed(served, musa):
         torch.testing.assert_close(target.cpu(), dense @ values)
 
 
+def test_a_broadcast_operand_is_the_result(served):
+    dense, other = thinned(4, 6), drawn(6, 2)
+    for convert in (lambda x: x.to_sparse(), lambda x: x.to_sparse_csr()):
+        target = torch.arange(2.0).to("musa")
+        torch.addmm(target, convert(dense.to("musa")), other.to("musa"), out=target)
+        torch.testing.assert_close(target.cpu(), torch.arange(2.0) + dense @ other)
+
+
+def test_elements_are_added_in_place(served, musa):
+    table = torch.zeros(1 << 16, 4, device="musa")
+    update = torch.sparse_coo_tensor(
+        torch.tensor([[1, 5]]).to("musa"), torch.ones(2, 4).to("musa"), table.shape
+    )
+    musa.reset_peak_memory_stats()
+    before = musa.memory_allocated()
+    table.add_(update)
+    assert musa.max_memory_allocated() - before < table.nbytes // 2
+    assert table.sum().item() == 8
+
+
 def test_wrong_operands_are_refused_as_on_the_cpu(musa):
     for call in (
+        lambda device: torch.eye(3).to(device).to_sparse().index_select(0, torch.tensor([7]).to(device)),
+        lambda device: torch.addmm(
+            torch.zeros(3, 2).to(device),
+            thinned(3, 4).to(device).to_sparse_csr(),
+            torch.ones(4, 2).to(device),
+            alpha=1 + 1j,
+        ),
         lambda device: thinned(3, 4).to(device).to_sparse() @ torch.ones(5, 2, device=device),
         lambda device: thinned(3, 4).to(device).to_sparse_csr() @ torch.ones(5, 2, device=device),
         lambda device: thinned(3, 4).to(device).to_sparse() + torch.ones(5, device=device).to_sparse(),
     ):
         for device in ("cpu", "musa"):
-            with pytest.raises(RuntimeError):
+            with pytest.raises((RuntimeError, IndexError)):
                 call(device)
 
 

@@ -68,6 +68,44 @@ def test_transforms_equal_the_cpu(served, shape, norm):
                     agree(lambda x, s=sizes, k=settings: torch.fft.irfftn(x, s=s, **k), x)
 
 
+def test_expanded_operands(served):
+    """Gradients of sums are expanded, also in the dimension that is transformed."""
+    x = torch.randn(4, 8, dtype=torch.complex64)
+    leaves = [x.clone().requires_grad_(), x.to("musa").requires_grad_()]
+    for leaf in leaves:
+        torch.fft.irfft2(leaf).sum().backward()
+    torch.testing.assert_close(leaves[1].grad.cpu(), leaves[0].grad, rtol=1e-4, atol=1e-4)
+    for shape in ((4, 1), (1, 5)):
+        row = torch.randn(shape, dtype=torch.complex64)
+        found = torch.fft.fft2(row.to("musa").expand(4, 5)).cpu()
+        torch.testing.assert_close(found, torch.fft.fft2(row.expand(4, 5)), rtol=1e-4, atol=1e-4)
+
+
+def test_views_of_a_tensor_on_the_device(served):
+    base = torch.randn(6, 5, 8)
+    on_device = base.to("musa")
+    for view in (
+        lambda x: x[::2, :, 1::3],
+        lambda x: x.permute(2, 0, 1),
+        lambda x: x[:, 1:4].transpose(0, 2),
+        lambda x: x[:, :, 3],
+    ):
+        for dims in dims_of(view(base)):
+            found = torch.fft.rfftn(view(on_device), dim=dims).cpu()
+            torch.testing.assert_close(found, torch.fft.rfftn(view(base), dim=dims), rtol=1e-4, atol=1e-4)
+
+
+def test_wrong_dimensions_and_sizes_of_direct_calls_are_refused(musa):
+    x = torch.ones(2, 5, dtype=torch.complex64, device="musa")
+    with pytest.raises(RuntimeError, match="needs 3 complex ones, but got 5"):
+        torch.ops.aten._fft_c2r(x, [1], 0, 4)
+    for dim in (7, -1):
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            torch.ops.aten._fft_c2c(x, [dim], 0, True)
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            torch.ops.aten._fft_r2c(x.real, [dim], 0, True)
+
+
 def test_a_batch_without_elements(served):
     """oneMKL refuses it on the CPU."""
     assert torch.fft.fft(torch.empty(0, 8, device="musa")).shape == (0, 8)

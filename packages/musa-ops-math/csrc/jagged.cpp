@@ -9,6 +9,8 @@
 #include <ATen/ops/zeros.h>
 #include <musa_runtime/op_pack.h>
 
+#include <limits>
+
 // Conversions between rows of one tensor with offsets (jagged) and a padded tensor, without a wait for the device.
 
 namespace musa_ops_math {
@@ -22,13 +24,18 @@ struct Places {
 
   Places(const Tensor& offsets, int64_t rows) {
     const Tensor row = at::arange(rows, offsets.options());
-    component = at::searchsorted(offsets, row, /*out_int32=*/false, /*right=*/true).sub_(1);
-    place = row.sub(offsets.index_select(0, component));
+    const int64_t last = offsets.numel() - 2;
+    const Tensor found = at::searchsorted(offsets, row, /*out_int32=*/false, /*right=*/true).sub_(1);
+    component = found.clamp(0, last);
+    // Rows before the first and after the last component belong to none: they are beyond every length.
+    place = at::where(
+        found.eq(component), row.sub(offsets.index_select(0, component)), std::numeric_limits<int64_t>::max());
   }
 };
 
 bool is_one_level(at::TensorList offsets, const Tensor& values) {
-  return offsets.size() == 1 && offsets[0].dim() == 1 && offsets[0].device() == values.device();
+  return offsets.size() == 1 && offsets[0].dim() == 1 && offsets[0].numel() > 1 &&
+      offsets[0].device() == values.device();
 }
 
 bool padded_served(const Tensor& values, at::TensorList offsets, c10::SymIntArrayRef lengths, double) {

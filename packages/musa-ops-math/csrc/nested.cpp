@@ -5,6 +5,7 @@
 #include <ATen/ops/_nested_view_from_buffer.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
+#include <ATen/ops/tensor.h>
 #include <c10/util/accumulate.h>
 #include <musa_runtime/op_pack.h>
 #include <declined.h>
@@ -28,16 +29,28 @@ Tensor with_values(const Tensor& nested, const Tensor& rows) {
       nested._nested_tensor_storage_offsets());
 }
 
-// Components of which whole trailing dimensions are normalized, in one piece of memory.
-bool has_rows(const Tensor& input, int64_t size) {
-  return input.is_nested() && input.is_contiguous() && size > 0 && input.values().numel() % size == 0;
+// Whether all components have these trailing dimensions, in one piece of memory, and both parameters their shape.
+bool has_rows(
+    const Tensor& input, at::IntArrayRef shape, const std::optional<Tensor>& weight,
+    const std::optional<Tensor>& bias) {
+  if (!input.is_nested() || !input.is_contiguous() || !weight.has_value() || !bias.has_value() ||
+      weight->sizes() != shape || bias->sizes() != shape || c10::multiply_integers(shape) == 0) {
+    return false;
+  }
+  const Tensor sizes = input._nested_tensor_size(); // on the host, a row for each component
+  const auto trailing = static_cast<int64_t>(shape.size());
+  if (sizes.dim() != 2 || sizes.size(1) < trailing) {
+    return false;
+  }
+  const Tensor expected = at::tensor(shape, sizes.options());
+  return sizes.narrow(1, sizes.size(1) - trailing, trailing).eq(expected).all().item<bool>();
 }
 
 std::tuple<Tensor, Tensor, Tensor> layer_norm(
     const Tensor& input, at::IntArrayRef shape, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
     double eps) {
   const int64_t size = c10::multiply_integers(shape);
-  if (!has_rows(input, size) || !weight.has_value() || !bias.has_value()) {
+  if (!has_rows(input, shape, weight, bias)) {
     return declined<
         std::tuple<Tensor, Tensor, Tensor>, const Tensor&, at::IntArrayRef, const std::optional<Tensor>&,
         const std::optional<Tensor>&, double>(kNested, "aten::native_layer_norm", "", input, shape, weight, bias, eps);
@@ -51,7 +64,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(
     const Tensor& grad, const Tensor& input, at::IntArrayRef shape, const Tensor& mean, const Tensor& rstd,
     const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, std::array<bool, 3> mask) {
   const int64_t size = c10::multiply_integers(shape);
-  if (!has_rows(input, size) || !has_rows(grad, size) || !weight.has_value() || !bias.has_value()) {
+  if (!has_rows(input, shape, weight, bias) || !has_rows(grad, shape, weight, bias)) {
     return declined<
         std::tuple<Tensor, Tensor, Tensor>, const Tensor&, const Tensor&, at::IntArrayRef, const Tensor&, const Tensor&,
         const std::optional<Tensor>&, const std::optional<Tensor>&, std::array<bool, 3>>(

@@ -4,6 +4,7 @@
 
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAFunctions.h>
+#include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
 #include <musa_runtime/graph_capture.h>
 
@@ -13,7 +14,13 @@ namespace musa_ops_math::fft {
 
 PlanCache& PlanCache::of(c10::DeviceIndex device) {
   // Not destroyed: at the exit of the process, muFFT may have ended already.
-  static auto& caches = *new std::deque<PlanCache>(static_cast<size_t>(c10::musa::device_count()));
+  static auto& caches = *[] {
+    auto* const made = new std::deque<PlanCache>();
+    for (c10::DeviceIndex index = 0; index < c10::musa::device_count(); ++index) {
+      made->emplace_back(index);
+    }
+    return made;
+  }();
   return caches.at(static_cast<size_t>(device));
 }
 
@@ -61,8 +68,8 @@ void PlanCache::run(const PlanKey& key, void* in, void* out, bool forward) {
   const size_t bytes = found.workspace_bytes();
   const c10::DataPtr workspace = bytes != 0 ? c10::musa::MUSACachingAllocator::get()->allocate(bytes) : c10::DataPtr();
   found.run(in, out, forward, workspace.get(), c10::musa::getCurrentMUSAStream().stream());
-  if (!capturing) {
-    trim(max_size_);
+  if (musa_runtime::captures_running.load(std::memory_order_relaxed) == 0) {
+    trim(max_size_); // waits for the device, which would end a capture; a later call trims
   }
 }
 

@@ -17,6 +17,7 @@ namespace musa_ops_math::fft {
 /// used are kept until the process ends, and are not counted.
 class PlanCache {
  public:
+  explicit PlanCache(c10::DeviceIndex device) : device_(device) {}
   static PlanCache& of(c10::DeviceIndex device);
 
   /// Runs a transform on the current stream of the current device, which must be this cache's.
@@ -34,6 +35,7 @@ class PlanCache {
   Plan& plan(const PlanKey& key, bool capturing);
   void trim(size_t size);
 
+  const c10::DeviceIndex device_;
   mutable std::mutex mutex_; // also held while a plan is used, because a plan has one stream and one workspace
   size_t max_size_ = 4096;   // as in torch.cuda
   Entries recent_;           // the last used first

@@ -79,6 +79,9 @@ std::optional<Layout> layout_of(const Tensor& tensor, const Order& order) {
   const auto stride = [&](size_t i) { return tensor.stride(order.dims[i]); };
   const size_t rank = order.dims.size();
   layout.stride = size(rank - 1) == 1 ? 1 : stride(rank - 1);
+  if (layout.stride <= 0) {
+    return std::nullopt; // expanded
+  }
   int64_t inner = layout.stride;
   for (size_t i = rank; i-- > 1;) {
     // The strides of dimensions with one element are arbitrary.
@@ -172,6 +175,15 @@ void scale(const Tensor& out, int64_t normalization, at::IntArrayRef sizes, at::
   numbers.mul_(factor);
 }
 
+// torch.fft passes dimensions from 0 on; direct calls of the operators may not.
+void check_dims(const Tensor& self, at::IntArrayRef dims) {
+  for (const int64_t dim : dims) {
+    TORCH_CHECK_INDEX(
+        dim >= 0 && dim < self.dim(), "Dimension out of range: the transform of a tensor with ", self.dim(),
+        " dimensions got ", dim, ", and expects numbers from 0 on");
+  }
+}
+
 bool is_float(at::ScalarType type) { return type == at::kFloat || type == at::kDouble; }
 bool is_complex_float(at::ScalarType type) { return type == at::kComplexFloat || type == at::kComplexDouble; }
 
@@ -179,6 +191,7 @@ bool is_complex_float(at::ScalarType type) { return type == at::kComplexFloat ||
 
 Tensor c2c(const Tensor& self, c10::SymIntArrayRef sym_dims, int64_t normalization, bool forward) {
   const at::IntArrayRef dims = C10_AS_INTARRAYREF_SLOW(sym_dims);
+  check_dims(self, dims);
   if (dims.empty()) {
     return self.clone();
   }
@@ -210,6 +223,7 @@ void fill_second_half(const Tensor& out, at::IntArrayRef dims) {
 }
 
 Tensor r2c(const Tensor& self, at::IntArrayRef dims, int64_t normalization, bool onesided) {
+  check_dims(self, dims);
   const int64_t last = dims.back();
   const Order order(self, dims, /*last_stays=*/true);
   DimVector sizes(self.sizes());
@@ -245,7 +259,11 @@ bool r2c_served(const Tensor& self, at::IntArrayRef dims, int64_t, bool) {
 // ---- complex to real
 
 Tensor c2r(const Tensor& self, at::IntArrayRef dims, int64_t normalization, c10::SymInt sym_size) {
+  check_dims(self, dims);
   const int64_t last = dims.back();
+  TORCH_CHECK(
+      self.size(last) == sym_size.expect_int() / 2 + 1, "a transform to ", sym_size, " real numbers needs ",
+      sym_size / 2 + 1, " complex ones, but got ", self.size(last));
   DimVector sizes(self.sizes());
   sizes[static_cast<size_t>(last)] = sym_size.expect_int();
   const at::IntArrayRef outer = dims.slice(0, dims.size() - 1);

@@ -119,16 +119,34 @@ Tensor sum_of_sparse(const Tensor& self, const Tensor& other, const Scalar& alph
   return self.is_coalesced() && other.is_coalesced() ? coalesce(both) : both;
 }
 
-Tensor sum_with_dense(const Tensor& self, const Tensor& other, const Scalar& alpha, at::ScalarType common) {
-  Tensor result = at::empty(self.sizes(), self.options().dtype(common)).copy_(self);
+// Adds the elements of a sparse tensor to a dense one, which is contiguous.
+void add_elements(const Tensor& dense, const Tensor& other, const Scalar& alpha) {
   if (other._nnz() == 0) {
-    return result;
+    return;
   }
   const at::IntArrayRef sizes = sparse_sizes(other);
   at::DimVector flat{c10::multiply_integers(sizes)};
-  flat.append(self.sizes().begin() + static_cast<std::ptrdiff_t>(sizes.size()), self.sizes().end());
-  result.view(flat).index_add_(0, places(other._indices(), sizes), other._values().to(common).mul(alpha));
-  return result;
+  flat.append(dense.sizes().begin() + static_cast<std::ptrdiff_t>(sizes.size()), dense.sizes().end());
+  dense.view(flat).index_add_(0, places(other._indices(), sizes), other._values().to(dense.scalar_type()).mul(alpha));
+}
+
+Tensor& sum_with_dense(
+    const Tensor& self, const Tensor& other, const Scalar& alpha, at::ScalarType common, Tensor& out) {
+  if (!out.is_same(self)) {
+    if (out.is_alias_of(self)) {
+      const Tensor copy = self.clone();
+      return sum_with_dense(copy, other, alpha, common, out);
+    }
+    out.resize_(self.sizes());
+    out.copy_(self);
+  }
+  if (out.scalar_type() == common && out.is_contiguous()) {
+    add_elements(out, other, alpha);
+    return out;
+  }
+  const Tensor result = at::empty(out.sizes(), out.options().dtype(common)).copy_(self);
+  add_elements(result, other, alpha);
+  return out.copy_(result);
 }
 
 Tensor& add_out(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& out) {
@@ -140,9 +158,7 @@ Tensor& add_out(const Tensor& self, const Tensor& other, const Scalar& alpha, Te
   if (self.is_sparse()) {
     return assign(out, sum_of_sparse(self, other, alpha, common));
   }
-  const Tensor result = sum_with_dense(self, other, alpha, common);
-  out.resize_(result.sizes());
-  return out.copy_(result);
+  return sum_with_dense(self, other, alpha, common, out);
 }
 
 // ---- products
@@ -238,6 +254,9 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   }
   const int64_t size = self.size(wrapped);
   const Tensor wanted = at::where(index.lt(0), index.add(size), index).to(at::kLong);
+  TORCH_CHECK_INDEX(
+      wanted.ge(0).logical_and(wanted.lt(size)).all().item<bool>(),
+      "index_select(): an index is out of range for dimension ", wrapped, " with size ", size);
   const auto [sorted, order] = wanted.sort();
   const Tensor row = self._indices().select(0, wrapped).contiguous();
   const Tensor begin = at::searchsorted(sorted, row, /*out_int32=*/false, /*right=*/false);

@@ -130,8 +130,11 @@ bool have_shapes_of_a_product(const Tensor& self, const Tensor& first, const Ten
 // Gives `out` these sizes and the values of `self`, to which a product is added. A new tensor instead if `out` shares memory
 // with an operand.
 Tensor started(const Tensor& out, at::IntArrayRef sizes, const Tensor& self, const Scalar& beta, const Tensor& dense) {
-  at::native::resize_output(out, sizes);
-  const bool shared = out.is_alias_of(dense) || (out.is_alias_of(self) && !out.is_same(self));
+  const bool in_place = out.is_same(self) && self.sizes() == sizes;
+  const bool shared = out.is_alias_of(dense) || (out.is_alias_of(self) && !in_place);
+  if (!shared) {
+    at::native::resize_output(out, sizes);
+  }
   const Tensor result = shared ? at::empty(sizes, out.options()) : out;
   if (!beta.equal(0) && !result.is_same(self)) {
     result.copy_(self);
@@ -139,7 +142,18 @@ Tensor started(const Tensor& out, at::IntArrayRef sizes, const Tensor& self, con
   return result;
 }
 
-Tensor& finished(Tensor& out, const Tensor& result) { return out.is_same(result) ? out : out.copy_(result); }
+Tensor& finished(Tensor& out, const Tensor& result) {
+  if (out.is_same(result)) {
+    return out;
+  }
+  at::native::resize_output(out, result.sizes());
+  return out.copy_(result);
+}
+
+// The CPU refuses complex factors of real matrices.
+bool have_type_of(const Tensor& self, const Scalar& beta, const Scalar& alpha) {
+  return self.is_complex() || (!alpha.isComplex() && !beta.isComplex());
+}
 
 // ---- COO
 
@@ -158,7 +172,7 @@ Tensor& coo_product(
 }
 
 Tensor addmm(const Tensor& self, const Tensor& first, const Tensor& second, const Scalar& beta, const Scalar& alpha) {
-  if (!coo_served(self, first, second)) {
+  if (!coo_served(self, first, second) || !have_type_of(self, beta, alpha)) {
     return declined<Tensor, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(
         kCoo, "aten::addmm", "", self, first, second, beta, alpha);
   }
@@ -169,8 +183,8 @@ Tensor addmm(const Tensor& self, const Tensor& first, const Tensor& second, cons
 Tensor& addmm_out(
     const Tensor& self, const Tensor& first, const Tensor& second, const Scalar& beta, const Scalar& alpha,
     Tensor& out) {
-  if (!coo_served(self, first, second) || out.layout() != at::kStrided || out.scalar_type() != self.scalar_type() ||
-      out.device() != self.device()) {
+  if (!coo_served(self, first, second) || !have_type_of(self, beta, alpha) || out.layout() != at::kStrided ||
+      out.scalar_type() != self.scalar_type() || out.device() != self.device()) {
     return declined<Tensor&, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(
         kCoo, "aten::addmm", "out", self, first, second, beta, alpha, out);
   }
@@ -178,8 +192,8 @@ Tensor& addmm_out(
 }
 
 Tensor& addmm_(Tensor& self, const Tensor& first, const Tensor& second, const Scalar& beta, const Scalar& alpha) {
-  if (!coo_served(self, first, second) || self.dim() != 2 || self.size(0) != first.size(0) ||
-      self.size(1) != second.size(1)) {
+  if (!coo_served(self, first, second) || !have_type_of(self, beta, alpha) || self.dim() != 2 ||
+      self.size(0) != first.size(0) || self.size(1) != second.size(1)) {
     return declined<Tensor&, Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(
         kCoo, "aten::addmm_", "", self, first, second, beta, alpha);
   }
@@ -233,8 +247,8 @@ Tensor& compressed_addmm_out(
     Tensor& out) {
   const bool left = is_compressed_matrix(first) && is_dense_matrix(second);
   const bool right = is_dense_matrix(first) && is_compressed_matrix(second);
-  if ((!left && !right) || self.layout() != at::kStrided || out.layout() != at::kStrided ||
-      out.scalar_type() != self.scalar_type() || out.device() != self.device() ||
+  if ((!left && !right) || !have_type_of(self, beta, alpha) || self.layout() != at::kStrided ||
+      out.layout() != at::kStrided || out.scalar_type() != self.scalar_type() || out.device() != self.device() ||
       !are_numbers_of_one_device(self, first, second) || !have_shapes_of_a_product(self, first, second)) {
     return declined<Tensor&, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(
         kCompressed, "aten::addmm", "out", self, first, second, beta, alpha, out);
@@ -251,10 +265,11 @@ Tensor& compressed_addmm_out(
 Tensor& compressed_addmv_out(
     const Tensor& self, const Tensor& matrix, const Tensor& vector, const Scalar& beta, const Scalar& alpha,
     Tensor& out) {
-  if (!is_compressed_matrix(matrix) || vector.layout() != at::kStrided || vector.dim() != 1 ||
-      self.layout() != at::kStrided || out.layout() != at::kStrided || out.scalar_type() != self.scalar_type() ||
-      out.device() != self.device() || !are_numbers_of_one_device(self, matrix, vector) ||
-      matrix.size(1) != vector.size(0) || !at::is_expandable_to(self.sizes(), {matrix.size(0)})) {
+  if (!is_compressed_matrix(matrix) || !have_type_of(self, beta, alpha) || vector.layout() != at::kStrided ||
+      vector.dim() != 1 || self.layout() != at::kStrided || out.layout() != at::kStrided ||
+      out.scalar_type() != self.scalar_type() || out.device() != self.device() ||
+      !are_numbers_of_one_device(self, matrix, vector) || matrix.size(1) != vector.size(0) ||
+      !at::is_expandable_to(self.sizes(), {matrix.size(0)})) {
     return declined<Tensor&, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(
         kCompressed, "aten::addmv", "out", self, matrix, vector, beta, alpha, out);
   }
@@ -293,7 +308,7 @@ Tensor sampled_values(
 
 Tensor sampled_addmm(
     const Tensor& self, const Tensor& first, const Tensor& second, const Scalar& beta, const Scalar& alpha) {
-  if (!sampled_served(self, first, second)) {
+  if (!have_type_of(self, beta, alpha) || !sampled_served(self, first, second)) {
     return declined<Tensor, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(
         kCompressed, "aten::sparse_sampled_addmm", "", self, first, second, beta, alpha);
   }
@@ -305,8 +320,8 @@ Tensor sampled_addmm(
 Tensor& sampled_addmm_out(
     const Tensor& self, const Tensor& first, const Tensor& second, const Scalar& beta, const Scalar& alpha,
     Tensor& out) {
-  if (!sampled_served(self, first, second) || out.layout() != at::kSparseCsr || out.device() != self.device() ||
-      out.scalar_type() != self.scalar_type()) {
+  if (!have_type_of(self, beta, alpha) || !sampled_served(self, first, second) || out.layout() != at::kSparseCsr ||
+      out.device() != self.device() || out.scalar_type() != self.scalar_type()) {
     return declined<Tensor&, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(
         kCompressed, "aten::sparse_sampled_addmm", "out", self, first, second, beta, alpha, out);
   }

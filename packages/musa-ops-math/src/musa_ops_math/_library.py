@@ -35,4 +35,6 @@ def library() -> ctypes.CDLL:
     lib.musa_ops_math_plan_cache_size.restype = ctypes.c_int64
     lib.musa_ops_math_plan_cache_max_size.restype = ctypes.c_int64
     lib.musa_ops_math_set_plan_cache_max_size.argtypes = [ctypes.c_int, ctypes.c_int64]
+    lib.musa_ops_math_set_plan_cache_max_size.restype = ctypes.c_char_p
+    lib.musa_ops_math_clear_plan_cache.restype = ctypes.c_char_p
     return lib

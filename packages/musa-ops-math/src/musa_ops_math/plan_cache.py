@@ -31,6 +31,11 @@ def _library() -> ctypes.CDLL:
     return _library.library()
 
 
+def _check(failure: bytes | None) -> None:
+    if failure is not None:
+        raise RuntimeError(failure.decode(errors="replace"))
+
+
 class PlanCache:
     """The plans of muFFT that are kept for one device. Graphs that were captured keep their own plans, which
     are not counted.
@@ -61,11 +66,11 @@ class PlanCache:
             raise TypeError(f"fft_plan_cache.max_size must be an int, but got {type(size).__name__}")
         if size < 0:
             raise RuntimeError(f"fft_plan_cache.max_size must not be negative, but got {size}")
-        _library().musa_ops_math_set_plan_cache_max_size(self._index(), size)
+        _check(_library().musa_ops_math_set_plan_cache_max_size(self._index(), size))
 
     def clear(self) -> None:
         """Destroys the plans, after the device has finished its work."""
-        _library().musa_ops_math_clear_plan_cache(self._index())
+        _check(_library().musa_ops_math_clear_plan_cache(self._index()))
 
 
 class PlanCaches(PlanCache):
