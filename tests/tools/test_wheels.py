@@ -27,7 +27,7 @@ else:
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = "mudnn,ported,port,amp,distributed,compile,vision,compat,as-cuda,emulator"
+EXTRAS = "mudnn,ported,math,port,amp,distributed,compile,vision,compat,as-cuda,emulator"
 # Python alone, or no torch.
 WITHOUT_TORCH = {"musa-emulator", "torch-musa", "musa-port", "musa-compat", "musa-as-cuda"}
 
