@@ -49,9 +49,10 @@ UNDEFINED_WHEN_EMPTY = frozenset(
     ("nn.functional.multi_margin_loss", "nn.functional.multilabel_margin_loss", "resize_", "resize_as_")
 )
 
-# oneMKL, torch's library on the CPU, refuses a batch without transforms; a device returns no elements
-# (musa_ops_math/test_transforms.py).
-REFUSED_WHEN_EMPTY = tuple(f"fft.{kind}" for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
+# oneMKL, torch's library on the CPU, refuses a batch without transforms; a device returns no elements.
+TRANSFORMS = frozenset(
+    f"fft.{kind}fft{dims}" for kind in ("", "i", "r", "ir", "h", "ih") for dims in ("", "2", "n")
+)
 
 # These update running statistics in their arguments, which has no meaning for overlapping memory.
 WRITES_ITS_ARGUMENTS = frozenset(

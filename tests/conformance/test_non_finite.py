@@ -35,9 +35,6 @@ _NORMS = (
 )
 _SAMPLERS = ("nn.functional.grid_sample", "grid_sampler_2d", "grid_sampler_3d")
 _CHUNKED = tuple(f"nn.functional.linear_cross_entropy.{mode}" for mode in ("chunked", "chunked_none"))
-_TRANSFORMS = tuple(
-    f"fft.{kind}fft{dims}" for kind in ("", "i", "r", "ir", "h", "ih") for dims in ("", "2", "n")
-)
 # Operators whose results for such arguments are open, each with the reason.
 OPEN = {
     **dict.fromkeys(_MEANS, _MEAN),
@@ -52,7 +49,7 @@ OPEN = {
         [f"nn.functional.max_unpool{dims}d" for dims in (1, 2, 3)],
         "any element of one index is kept",
     ),
-    **dict.fromkeys(_TRANSFORMS, "the order of the sums decides whether one of them is inf - inf"),
+    **dict.fromkeys(operators.TRANSFORMS, "the order of the sums decides whether one of them is inf - inf"),
     "prod": "a partial product that underflows to 0 makes an infinity NaN; kernels multiply in another order",
     "nn.functional.gelu": "infinity is its own result; oneDNN's kernel for AVX-512 makes it NaN on the CPU",
     "nn.functional.binary_cross_entropy": "an input outside [0, 1] fails an assertion of the kernel",

@@ -27,9 +27,10 @@ _UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new
 _BY_PRODUCTS = {"native_batch_norm", "_native_batch_norm_legit"}
 # The meta kernels have other strides than the CPU kernels; the values are equal.
 _OTHER_STRIDES = {"fft.rfftn", "linalg.eig", "linalg.svd", "pca_lowrank", "svd", "svd_lowrank"}
+# These are computed on the host where the device has no float64.
+_TO_FLOAT64 = {"to", "double", "cdouble"}
 # These operators read values on the host (also to check the success of a factorisation), have results whose
 # shape depends on values, or have no meta kernel.
-_TO_FLOAT64 = {"to", "double", "cdouble"}
 _REFUSED = {
     "__getitem__",
     "allclose",

@@ -19,6 +19,8 @@ MUSA_OPS_MATH_API int64_t musa_ops_math_plan_cache_max_size(int device) {
   return static_cast<int64_t>(PlanCache::of(static_cast<c10::DeviceIndex>(device)).max_size());
 }
 
+namespace {
+
 // The error of the last call on this thread that failed.
 thread_local std::string failure;
 
@@ -34,6 +36,8 @@ const char* run(Body&& body) {
   }
   return failure.c_str();
 }
+
+} // namespace
 
 // Return nullptr, or the text of an error.
 MUSA_OPS_MATH_API const char* musa_ops_math_set_plan_cache_max_size(int device, int64_t size) {

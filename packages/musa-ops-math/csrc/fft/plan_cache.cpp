@@ -53,8 +53,8 @@ void PlanCache::trim(size_t size) {
   if (recent_.size() <= size) {
     return;
   }
-  c10::musa::
-      device_synchronize(); // no public source says that muFFT waits for the transforms of a plan that it destroys
+  // No public source says that muFFT waits for the transforms of a plan that it destroys.
+  c10::musa::device_synchronize();
   while (recent_.size() > size) {
     index_.erase(recent_.back().first);
     recent_.pop_back();

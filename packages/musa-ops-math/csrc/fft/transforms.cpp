@@ -105,7 +105,7 @@ std::optional<Layout> layout_of(const Tensor& tensor, const Order& order) {
     }
     count *= tensor.size(*dim);
   }
-  return layout.stride > 0 && layout.distance > 0 ? std::optional(layout) : std::nullopt;
+  return layout.distance > 0 ? std::optional(layout) : std::nullopt;
 }
 
 // muFFT reads and writes pairs of real numbers.
@@ -141,20 +141,14 @@ void transform(const Tensor& out, const Tensor& in, const Order& order, bool for
   }
 }
 
-// Transforms any number of dimensions of a complex tensor. `out` is dense, in this order.
-void transform_all(const Tensor& out, const Tensor& in, const Order& order, bool forward) {
-  DimVector left(order.dims);
+// Transforms any number of dimensions of a complex tensor, the last ones first. `out` is dense.
+void transform_all(const Tensor& out, const Tensor& in, DimVector left, bool forward) {
   Tensor from = in;
   while (!left.empty()) {
     const size_t count = std::min(left.size(), kMostDims);
     const DimVector dims(left.end() - static_cast<std::ptrdiff_t>(count), left.end());
     left.resize(left.size() - count);
-    DimVector batch(order.batch);
-    for (const int64_t dim : others(in.dim(), dims)) {
-      if (std::find(batch.begin(), batch.end(), dim) == batch.end()) {
-        batch.push_back(dim);
-      }
-    }
+    DimVector batch = others(in.dim(), dims);
     sort_by_stride(out, batch.begin(), batch.end());
     transform(out, from, Order(batch, dims), forward);
     from = out;
@@ -198,7 +192,7 @@ Tensor c2c(const Tensor& self, c10::SymIntArrayRef sym_dims, int64_t normalizati
   const Order order(self, dims, /*last_stays=*/false);
   const Tensor out = empty_in_order(self.sizes(), order, self.options());
   if (out.numel() != 0) {
-    transform_all(out, self, order, forward);
+    transform_all(out, self, order.dims, forward);
     scale(out, normalization, self.sizes(), dims);
   }
   return out;
@@ -240,11 +234,7 @@ Tensor r2c(const Tensor& self, at::IntArrayRef dims, int64_t normalization, bool
   DimVector batch(order.batch);
   batch.append(outer.begin(), outer.end());
   transform(first, self, Order(batch, inner), /*forward=*/true);
-  if (!outer.empty()) {
-    batch = order.batch;
-    batch.append(inner.begin(), inner.end());
-    transform_all(first, first, Order(batch, outer), /*forward=*/true);
-  }
+  transform_all(first, first, outer, /*forward=*/true);
   if (!onesided) {
     fill_second_half(out, dims);
   }
@@ -280,8 +270,7 @@ Tensor c2r(const Tensor& self, at::IntArrayRef dims, int64_t normalization, c10:
   const Tensor copy = copy_in_order(self, order);
   if (order.dims.size() > kMostDims) {
     const auto inner = order.dims.end() - static_cast<std::ptrdiff_t>(kMostDims);
-    const DimVector remaining(order.dims.begin(), inner);
-    transform_all(copy, copy, Order(others(copy.dim(), remaining), remaining), /*forward=*/false);
+    transform_all(copy, copy, DimVector(order.dims.begin(), inner), /*forward=*/false);
     order.batch.append(order.dims.begin(), inner);
     order.dims.erase(order.dims.begin(), inner);
   }

@@ -56,6 +56,15 @@ Tensor indices_of(const Tensor& places, at::IntArrayRef sizes) {
   return at::stack(rows, 0);
 }
 
+// Where the elements of a coalesced tensor, at the places `stored`, have the places `wanted`.
+struct Search {
+  Tensor found, matches; // for each wanted place: the number of an element, and whether that is there
+
+  Search(const Tensor& stored, const Tensor& wanted)
+      : found(at::searchsorted(stored, wanted).clamp_max_(stored.numel() - 1)),
+        matches(stored.index_select(0, found).eq(wanted)) {}
+};
+
 // Sums of values with equal numbers from 0 to count - 1.
 Tensor sums(const Tensor& values, const Tensor& numbers, int64_t count) {
   at::DimVector sizes(values.sizes());
@@ -201,12 +210,11 @@ Tensor product_of_sparse(const Tensor& self, const Tensor& other, at::ScalarType
     indices = indices.narrow(1, 0, 0);
     values = values.narrow(0, 0, 0);
   } else {
-    const Tensor at_first = places(indices, sizes), at_second = places(second._indices(), sizes);
-    const Tensor found = at::searchsorted(at_second, at_first).clamp_max_(second._nnz() - 1);
-    const Tensor kept = at::nonzero(at_second.index_select(0, found).eq(at_first)).view(-1);
+    const Search search(places(second._indices(), sizes), places(indices, sizes));
+    const Tensor kept = at::nonzero(search.matches).view(-1);
     indices = indices.index_select(1, kept);
-    values =
-        values.index_select(0, kept).mul_(second._values().to(common).index_select(0, found.index_select(0, kept)));
+    values = values.index_select(0, kept).mul_(
+        second._values().to(common).index_select(0, search.found.index_select(0, kept)));
   }
   return at::_sparse_coo_tensor_unsafe(indices, values, self.sizes(), self.options().dtype(common), true);
 }
@@ -315,12 +323,10 @@ Tensor sparse_mask(const Tensor& self, const Tensor& mask) {
   Tensor values = at::zeros(shape, from._values().options());
   if (from._nnz() != 0 && mask._nnz() != 0) {
     const at::IntArrayRef sizes = sparse_sizes(self);
-    const Tensor wanted = places(mask._indices(), sizes), stored = places(from._indices(), sizes);
-    const Tensor found = at::searchsorted(stored, wanted).clamp_max_(from._nnz() - 1);
+    const Search search(places(from._indices(), sizes), places(mask._indices(), sizes));
     at::DimVector ones(shape.size(), 1);
     ones[0] = mask._nnz();
-    const Tensor matches = stored.index_select(0, found).eq(wanted).view(ones);
-    values = at::where(matches, from._values().index_select(0, found), values);
+    values = at::where(search.matches.view(ones), from._values().index_select(0, search.found), values);
   }
   return at::_sparse_coo_tensor_unsafe(
       mask._indices().clone(), values, mask.sizes(), self.options(), mask.is_coalesced());
