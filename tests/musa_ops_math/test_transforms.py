@@ -138,6 +138,18 @@ def test_out_is_resized_and_filled(served):
         torch.testing.assert_close(target.cpu(), torch.fft.rfft(x), rtol=1e-4, atol=1e-4)
 
 
+def test_an_out_in_host_memory_is_refused(musa):
+    x = torch.randn(4, 6, device="musa")
+    for call in (
+        lambda: torch.fft.rfft(x, out=torch.empty(4, 4, dtype=torch.complex64)),
+        lambda: torch.ops.aten._fft_c2c.out(
+            x + 0j, [1], 0, True, out=torch.empty(4, 6, dtype=torch.complex64)
+        ),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+
+
 def test_conjugated_and_negated_operands(served):
     x = torch.randn(4, 6, dtype=torch.complex64)
     torch.testing.assert_close(torch.fft.fft(x.to("musa").conj()).cpu(), torch.fft.fft(x.conj()))

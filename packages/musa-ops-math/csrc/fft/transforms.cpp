@@ -298,9 +298,11 @@ struct Out<transform> {
 
 template <auto served>
 struct OutServed;
-template <typename... Args, bool (*served)(Args...)>
+template <typename... Args, bool (*served)(const Tensor&, Args...)>
 struct OutServed<served> {
-  static bool call(Args... args, Tensor& /*out*/) { return served(args...); }
+  static bool call(const Tensor& self, Args... args, Tensor& out) {
+    return out.device() == self.device() && served(self, args...);
+  }
 };
 
 MUSA_OP_PACK(math, pack) {

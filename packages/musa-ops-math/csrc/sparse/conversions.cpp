@@ -54,14 +54,16 @@ Tensor coo_to_csr(const Tensor& rows, int64_t count, bool out_int32) {
 
 bool are_rows(const Tensor& rows, int64_t, bool) { return rows.dim() == 1; }
 
-bool are_rows_out(const Tensor& rows, int64_t, bool, Tensor&) { return rows.dim() == 1; }
+bool are_rows_out(const Tensor& rows, int64_t, bool, Tensor& out) {
+  return rows.dim() == 1 && out.device() == rows.device();
+}
 
 bool is_one_matrix(const Tensor& pointers, const Tensor& columns, bool, bool) {
   return pointers.dim() == 1 && columns.dim() == 1;
 }
 
-bool is_one_matrix_out(const Tensor& pointers, const Tensor& columns, bool out_int32, bool transpose, Tensor&) {
-  return is_one_matrix(pointers, columns, out_int32, transpose);
+bool is_one_matrix_out(const Tensor& pointers, const Tensor& columns, bool out_int32, bool transpose, Tensor& out) {
+  return out.device() == pointers.device() && is_one_matrix(pointers, columns, out_int32, transpose);
 }
 
 // torch's functions have one name.
