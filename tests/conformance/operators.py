@@ -54,6 +54,14 @@ TRANSFORMS = frozenset(
     f"fft.{kind}fft{dims}" for kind in ("", "i", "r", "ir", "h", "ih") for dims in ("", "2", "n")
 )
 
+
+def are_by_library(device: str) -> bool:
+    """Whether the transforms on this device are the device's own, not torch's on the CPU."""
+    if device == "cpu":
+        return False
+    return not torch.musa.ops.explain("aten::_fft_c2c")["provider"].startswith("host")
+
+
 # These update running statistics in their arguments, which has no meaning for overlapping memory.
 WRITES_ITS_ARGUMENTS = frozenset(
     ("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "nn.functional.batch_norm")

@@ -6,6 +6,9 @@
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+#include <string_view>
+
 namespace musa_ops_ported {
 
 // Whether the first tensor has a floating point dtype.
@@ -40,6 +43,13 @@ template <typename... Rest>
 bool small_matrices(const at::Tensor& first, const Rest&...) {
   constexpr int64_t kMostRows = 512;
   return first.dim() < 2 || first.size(-2) <= kMostRows;
+}
+
+// Whether linalg.lstsq uses torch.cuda's driver. The others exist for the CPU alone.
+template <typename... Outs>
+bool by_reflectors(
+    const at::Tensor&, const at::Tensor&, std::optional<double>, std::optional<std::string_view> driver, const Outs&...) {
+  return !driver.has_value() || *driver == "gels";
 }
 
 // Whether all tensors have memory. torch's dispatcher passes zero tensors, which have none, to dot and vdot.

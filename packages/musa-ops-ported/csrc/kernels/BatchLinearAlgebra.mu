@@ -23,74 +23,15 @@
 #include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
+#include "engines/matrices.muh"
 #include "engines/pointwise.muh"
 #include "kernels.h"
-
-#define MUSA_LAPACK_TYPES AT_EXPAND(AT_FLOATING_TYPES), AT_EXPAND(AT_COMPLEX_TYPES)
 
 namespace musa_ops_ported {
 namespace {
 
-constexpr int kMatrixThreads = 128;
 // torch's CPU LAPACK has separate code for matrices up to this size, whose divisions round differently.
 constexpr int64_t kUnrolledSize = 4;
-
-template <typename T>
-using Wide = std::conditional_t<c10::is_complex<T>::value, c10::complex<double>, double>;
-
-template <typename T>
-__device__ C10_ALWAYS_INLINE T conjugate_if(const T& x, bool conjugate) {
-  if constexpr (c10::is_complex<T>::value) {
-    return conjugate ? T(x.real(), -x.imag()) : x;
-  } else {
-    return x;
-  }
-}
-template <typename T>
-__device__ C10_ALWAYS_INLINE double real_part(const T& x) {
-  if constexpr (c10::is_complex<T>::value) {
-    return x.real();
-  } else {
-    return x;
-  }
-}
-template <typename T>
-__device__ C10_ALWAYS_INLINE double imaginary_part(const T& x) {
-  if constexpr (c10::is_complex<T>::value) {
-    return x.imag();
-  } else {
-    return 0;
-  }
-}
-// The magnitude by which LAPACK chooses pivots.
-template <typename T>
-__device__ C10_ALWAYS_INLINE double pivot_size(const T& x) {
-  return std::abs(real_part(x)) + std::abs(imaginary_part(x));
-}
-
-// A matrix with any strides.
-template <typename T>
-struct Matrix {
-  T* data;
-  int64_t row_step, column_step;
-
-  __device__ T& operator()(int64_t row, int64_t column) const { return data[row * row_step + column * column_step]; }
-  __device__ Matrix transposed() const { return {data, column_step, row_step}; }
-};
-template <typename T>
-struct Layout {
-  T* data;
-  int64_t row_step, column_step;
-
-  explicit Layout(const at::Tensor& matrices) : row_step(matrices.stride(-2)), column_step(matrices.stride(-1)) {
-    if constexpr (std::is_const_v<T>) {
-      data = matrices.const_data_ptr<std::remove_const_t<T>>();
-    } else {
-      data = matrices.mutable_data_ptr<T>();
-    }
-  }
-  __device__ Matrix<T> at(int64_t offset) const { return {data + offset, row_step, column_step}; }
-};
 
 // Accumulates a value minus a sum of products.
 template <typename T>
@@ -138,40 +79,6 @@ __device__ C10_ALWAYS_INLINE Wide<T> product(
     sum += static_cast<Wide<T>>(x(row, p)) * conjugate_if(static_cast<Wide<T>>(y(p, column)), conjugate_second);
   }
   return sum;
-}
-
-at::IntArrayRef batch_of(const at::Tensor& matrices) { return matrices.sizes().slice(0, matrices.dim() - 2); }
-at::IntArrayRef batch_steps(const at::Tensor& matrices) { return matrices.strides().slice(0, matrices.dim() - 2); }
-// Expands matrices (or vectors, with `own` = 1) to the batch shape `batch`.
-at::Tensor in_batch(const at::Tensor& tensor, at::IntArrayRef batch, int64_t own = 2) {
-  at::DimVector shape(batch);
-  shape.append(tensor.sizes().end() - own, tensor.sizes().end());
-  return tensor.expand(shape);
-}
-
-template <int operands, typename F>
-__global__ void C10_LAUNCH_BOUNDS_1(kMatrixThreads)
-    each_matrix_kernel(const int64_t count, const Offsets<operands> offsets, const F f) {
-  __shared__ int64_t shared;
-  for (int64_t i = blockIdx.x; i < count; i += gridDim.x) {
-    f(i, offsets.all(i), shared);
-    __syncthreads();
-  }
-}
-
-// Calls f(i, offsets, shared) with the threads of one block for each matrix of the batch. `shared` is a number in
-// shared memory.
-template <typename F, typename... Steps>
-void each_matrix(at::IntArrayRef batch, int64_t size, const F& f, const Steps&... steps) {
-  constexpr int operands = sizeof...(Steps);
-  const int64_t count = c10::multiply_integers(batch);
-  if (count > 0) {
-    const auto offsets = offsets_of<operands>(batch, {at::IntArrayRef(steps)...});
-    const int64_t threads = std::clamp<int64_t>((size + 31) / 32 * 32, 32, kMatrixThreads);
-    each_matrix_kernel<operands, F>
-        <<<std::min<int64_t>(count, 1 << 16), threads, 0, c10::musa::getCurrentMUSAStream()>>>(count, offsets, f);
-    C10_MUSA_KERNEL_LAUNCH_CHECK();
-  }
 }
 
 // ---- LU ------------------------------------------------------------------------------------------------------------------

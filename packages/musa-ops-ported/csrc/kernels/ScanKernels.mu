@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "engines/aten.h"
 #include "engines/block_scan.muh"
@@ -256,13 +257,49 @@ struct RunningLogSum {
   }
   __device__ void store(int64_t at, Value x) const { out[at] = static_cast<T>(x.largest + std::log(x.ratios)); }
 };
+
+// The same for complex numbers. The imaginary part is that of the term with the largest real part, plus an angle, so it
+// may leave the interval from -pi to pi.
+template <typename T>
+struct RunningComplexLogSum {
+  using Complex = c10::complex<typename at::opmath_type<T>::value_type>;
+  using Part = typename Complex::value_type;
+  using Value = Complex;
+  T* out;
+
+  // No term: a flag beside the number would not fit into shared memory.
+  __device__ Value identity() const {
+    return {-std::numeric_limits<Part>::infinity(), std::numeric_limits<Part>::max()};
+  }
+  __device__ Value load(T x, int64_t) const { return static_cast<Complex>(x); }
+  __device__ Value combine(Value a, Value b) const {
+    if (a == identity() || b == identity()) {
+      return a == identity() ? b : a;
+    }
+    if (a != a || b != b) {
+      constexpr Part nan = std::numeric_limits<Part>::quiet_NaN();
+      return {nan, nan};
+    }
+    const bool swap = !(a.real() < b.real());
+    const Complex high = swap ? a : b, low = swap ? b : a;
+    if (std::isinf(high.real()) && high.real() == low.real()) { // infinity - infinity is NaN
+      return high.real() < 0 ? low : std::log(std::exp(a) + std::exp(b));
+    }
+    const Complex ratio = std::exp(low - high);
+    const Part x = ratio.real(), y = ratio.imag();
+    return high + Complex(std::log1p(2 * x + x * x + y * y) / 2, std::atan2(y, 1 + x));
+  }
+  __device__ void store(int64_t at, Value x) const { out[at] = static_cast<T>(x); }
+};
 void logcumsumexp(at::Tensor& result, const at::Tensor& self, int64_t dim) {
   aten::resize_output(result, self.sizes());
   check_overlap(result, self);
   const at::Tensor in = self.contiguous();
   write_contiguous(result, [&](const at::Tensor& out) {
-    MUSA_DISPATCH(in.scalar_type(), "logcumsumexp", (MUSA_FLOATING), {
-      scan<scalar_t>(in, dim, RunningLogSum<scalar_t>{out.mutable_data_ptr<scalar_t>()});
+    MUSA_DISPATCH(in.scalar_type(), "logcumsumexp", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
+      using Sum =
+          std::conditional_t<c10::is_complex<scalar_t>::value, RunningComplexLogSum<scalar_t>, RunningLogSum<scalar_t>>;
+      scan<scalar_t>(in, dim, Sum{out.mutable_data_ptr<scalar_t>()});
     });
   });
 }

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Results that are not unique, compared by what is.
+
+Decompositions: the values, the product of the factors, and the orthogonality of each factor. The signs of
+vectors are free, and bases of subspaces whose values are equal or zero. Logarithms of complex sums: the angle,
+of which each order of the terms gives another multiple of a full turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Tensors = tuple[torch.Tensor, ...]
+
+
+def invariants(op: Any, value: Any) -> Any:
+    """What is unique in `value`, which the operator returned; `value` itself for other operators.
+
+    Computed in double precision on the CPU, and returned in the dtype and on the device of the result.
+    """
+    function = _FUNCTIONS.get(getattr(op, "name", None))
+    if function is None:
+        return value
+    parts = value if isinstance(value, (tuple, list)) else (value,)
+    found = function(*(_wide(part.detach().cpu()) for part in parts))
+    single = any(part.dtype in (torch.float32, torch.complex64) for part in parts)
+    return tuple(_narrow(part, single).to(parts[0].device) for part in found)
+
+
+def _wide(part: torch.Tensor) -> torch.Tensor:
+    return part.to(torch.complex128 if part.is_complex() else torch.float64)
+
+
+def _narrow(part: torch.Tensor, single: bool) -> torch.Tensor:
+    if part.is_complex():
+        return part.to(torch.complex64 if single else torch.complex128)
+    return part.to(torch.float32 if single else torch.float64)
+
+
+def _orthogonality(vectors: torch.Tensor) -> torch.Tensor:
+    return vectors.mH @ vectors
+
+
+def _svd(u: torch.Tensor, s: torch.Tensor, vh: torch.Tensor) -> Tensors:
+    k = s.shape[-1]
+    product = (u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :]
+    return s, product, _orthogonality(u), _orthogonality(vh.mH)
+
+
+def _old_svd(u: torch.Tensor, s: torch.Tensor, v: torch.Tensor) -> Tensors:
+    return _svd(u, s, v.mH)
+
+
+def _eigh(values: torch.Tensor, vectors: torch.Tensor) -> Tensors:
+    return values, (vectors * values.unsqueeze(-2)) @ vectors.mH, _orthogonality(vectors)
+
+
+def _qr(q: torch.Tensor, r: torch.Tensor) -> Tensors:
+    if q.numel() == 0:
+        return (r.mH @ r, r.tril(-1))
+    return q @ r, _orthogonality(q), r.tril(-1)
+
+
+def _geqrf(a: torch.Tensor, tau: torch.Tensor) -> Tensors:
+    k = tau.shape[-1]
+    q = torch.linalg.householder_product(a[..., :k], tau)
+    return q @ a[..., :k, :].triu(), _orthogonality(q)
+
+
+def _log_sum(value: torch.Tensor) -> Tensors:
+    return (value.real, torch.exp(1j * value.imag)) if value.is_complex() else (value,)
+
+
+_FUNCTIONS: dict[str, Callable[..., Tensors]] = {
+    "geqrf": _geqrf,
+    "logcumsumexp": _log_sum,
+    "linalg.eigh": _eigh,
+    "linalg.qr": _qr,
+    "linalg.svd": _svd,
+    "qr": _qr,
+    "svd": _old_svd,
+}
