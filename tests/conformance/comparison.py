@@ -137,6 +137,38 @@ def require_nearer(
             )
 
 
+# Of the largest magnitude in a result, and of the CPU's largest error.
+_ERRORS_OF_ROUNDING = 64
+_ERRORS_OF_THE_CPU = 10
+
+
+def require_near_in_norm(expected: Any, actual: Any, precise: Any, device: str) -> None:
+    """Raise Mismatch unless the largest error of each tensor is small relative to its largest magnitude.
+
+    For algorithms of linear algebra, which promise no digits for small elements beside large ones. An error
+    may have a multiple of the dtype's precision, or of the CPU's own error. `precise` is the CPU's result in
+    double precision.
+    """
+    require_same(expected, actual, device, values=False)
+    for index, (left, right, exact) in enumerate(
+        zip(*map(_tensors, (expected, actual, precise)), strict=True)
+    ):
+        rounded, right = exact.to(left.dtype), right.cpu()
+        # Both may be infinite: the dtype may be too narrow for the exact value.
+        known = (rounded == right) | ((rounded != rounded) & (right != right))
+        finite = rounded.isfinite()
+        size = exact.abs().masked_fill(~finite, 0).max() if exact.numel() else 0.0
+        theirs = (left.to(exact.dtype) - exact).abs().masked_fill(~finite, 0).nan_to_num(0)
+        limit = max(
+            _ERRORS_OF_ROUNDING * torch.finfo(left.dtype).eps * float(size),
+            _ERRORS_OF_THE_CPU * float(theirs.max()) if theirs.numel() else 0.0,
+        )
+        near = (right.to(exact.dtype) - exact).abs() <= limit
+        if not (known | near).all():
+            worst = (right.to(exact.dtype) - exact).abs()[~(known | near)].max()
+            raise FarApart(f"result[{index}]: {device} is up to {worst} off, more than {limit}")
+
+
 def _tensors(value: Any) -> list[torch.Tensor]:
     parts = [value] if isinstance(value, torch.Tensor) else value
     if not isinstance(parts, (list, tuple)) or not all(

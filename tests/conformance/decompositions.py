@@ -81,6 +81,8 @@ _FUNCTIONS: dict[str, Callable[..., Tensors]] = {
     "linalg.eigh": _eigh,
     "linalg.qr": _qr,
     "linalg.svd": _svd,
+    "pca_lowrank": _old_svd,
     "qr": _qr,
     "svd": _old_svd,
+    "svd_lowrank": _old_svd,
 }

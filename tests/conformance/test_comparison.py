@@ -18,6 +18,7 @@ from tests.conformance.comparison import (
     Mismatch,
     Outcome,
     outcome_of,
+    require_near_in_norm,
     require_nearer,
     require_same,
     require_same_outcome,
@@ -102,6 +103,25 @@ def test_a_value_that_is_not_close_must_be_nearer_to_the_result_in_float64(dtype
     require_nearer([further], [off], [exact], "cpu")
     with pytest.raises(FarApart, match="the cpu is nearer"):
         require_nearer([off], [further], [exact], "cpu")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.complex64], ids=str)
+def test_an_error_must_be_small_beside_the_largest_element(dtype: torch.dtype) -> None:
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    exact = torch.tensor([1000.0, 1.0, 1e30], dtype=wide)
+    exact[2] = exact[0] if dtype is not torch.float16 else exact[2]  # infinite in float16
+    unit = 1000 * torch.finfo(dtype).eps
+    good, bad, cpu = exact.clone(), exact.clone(), exact.to(dtype)
+    good[1] += 60 * unit
+    bad[1] += 70 * unit
+    require_near_in_norm([cpu], [good.to(dtype)], [exact], "cpu")
+    with pytest.raises(FarApart, match="off, more than"):
+        require_near_in_norm([cpu], [bad.to(dtype)], [exact], "cpu")
+    with pytest.raises(FarApart):
+        require_near_in_norm([cpu], [torch.full_like(cpu, float("nan"))], [exact], "cpu")
+    # The CPU's own error is larger.
+    cpu[1] += 7.5 * unit
+    require_near_in_norm([cpu], [bad.to(dtype)], [exact], "cpu")
 
 
 class _Info:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The exponential of a matrix: exp(A) = exp(A / 2^s)^(2^s), where the norm of A / 2^s is at most 1/2, so that the first
-// 17 terms of the series are exact to double precision (the next is below 2e-20).
+// The exponential of a matrix: exp(A) = exp(A / 2^s)^(2^s). The norm of A / 2^s is at most 1/2 (2 in single precision), so
+// that 17 terms of the series suffice: the next one is below 2e-20 (4e-10). Squarings amplify rounding errors.
+#include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/where.h>
 
@@ -24,9 +25,13 @@ at::Tensor linalg_matrix_exp(const at::Tensor& self) {
   if (self.numel() == 0) {
     return self.clone();
   }
+  const at::ScalarType wide = at::toOpMathType(self.scalar_type());
+  if (wide != self.scalar_type()) {
+    return linalg_matrix_exp(self.to(wide)).to(self.scalar_type());
+  }
   const at::Tensor norms = self.abs().sum(-2, /*keepdim=*/true).amax(-1, /*keepdim=*/true);
   // A norm that is not finite scales nothing: the result is not finite either.
-  const at::Tensor halvings = norms.mul(2).log2().ceil().clamp(0, 2000).nan_to_num(0);
+  const at::Tensor halvings = norms.div(c10::toRealValueType(wide) == at::kDouble ? 0.5 : 2).log2().ceil().clamp(0, 2000).nan_to_num(0);
   const at::Tensor a = self.mul(halvings.neg().exp2());
   const at::Tensor a2 = a.matmul(a), a3 = a2.matmul(a), a4 = a2.matmul(a2);
   std::array<double, 17> inverse_factorials{1};

@@ -287,7 +287,9 @@ struct RunningComplexLogSum {
     }
     const Complex ratio = std::exp(low - high);
     const Part x = ratio.real(), y = ratio.imag();
-    return high + Complex(std::log1p(2 * x + x * x + y * y) / 2, std::atan2(y, 1 + x));
+    // log |1 + ratio|: the first form cancels digits near -1, the second near 0.
+    const Part length = x < Part(-0.25) ? std::log(std::hypot(1 + x, y)) : std::log1p(2 * x + x * x + y * y) / 2;
+    return high + Complex(length, std::atan2(y, 1 + x));
   }
   __device__ void store(int64_t at, Value x) const { out[at] = static_cast<T>(x); }
 };
