@@ -18,17 +18,24 @@ Tensors = tuple[torch.Tensor, ...]
 
 
 def invariants(op: Any, value: Any) -> Any:
-    """What is unique in `value`, which the operator returned; `value` itself for other operators.
+    """What is unique in `value`, which the operator (or the one of this name) returned; `value` itself for others.
 
     Computed in double precision on the CPU, and returned in the dtype and on the device of the result.
     """
-    function = _FUNCTIONS.get(getattr(op, "name", None))
+    name = op if isinstance(op, str) else getattr(op, "name", "")
+    function = _FUNCTIONS.get(_canonical(name))
     if function is None:
         return value
     parts = value if isinstance(value, (tuple, list)) else (value,)
     found = function(*(_wide(part.detach().cpu()) for part in parts))
     single = any(part.dtype in (torch.float32, torch.complex64) for part in parts)
     return tuple(_narrow(part, single).to(parts[0].device) for part in found)
+
+
+def _canonical(name: str) -> str:
+    # aten::_linalg_svd.U is a form of linalg.svd.
+    name = name.removeprefix("aten::").split(".")[0] if "linalg_" in name else name
+    return name.removeprefix("_").replace("linalg_", "linalg.")
 
 
 def _wide(part: torch.Tensor) -> torch.Tensor:

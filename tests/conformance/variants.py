@@ -86,15 +86,15 @@ def forward(
         amplified = getattr(op, "full_name", None) in operators.AMPLIFY_ROUNDING
         if not amplified and not any(tensor.dtype in _MAY_BE_WORSE for tensor in tensors_in(on_cpu)):
             raise
-        doubled, _ = _twin_arguments(op, sample.transform(_doubled), "cpu")
-        exact = outcome_of(lambda: _call(op, doubled))
+        wide, _ = _twin_arguments(op, sample.transform(doubled), "cpu")
+        exact = outcome_of(lambda: _call(op, wide))
         if exact.error is not None:
             raise
         if amplified:
             require_near_in_norm(expected.value, actual.value, invariants(op, exact.value), device)
         else:
             require_nearer(expected.value, actual.value, exact.value, device, tolerance=tolerance)
-        require_nearer(*map(tensors_in, (on_cpu, on_device, doubled)), device, tolerance=tolerance)
+        require_nearer(*map(tensors_in, (on_cpu, on_device, wide)), device, tolerance=tolerance)
 
 
 def gradient(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = DEFAULT) -> None:
@@ -118,12 +118,12 @@ def gradient(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = D
     try:
         require_same_outcome(expected, actual, device, tolerance=tolerance)
     except FarApart:
-        doubled, _ = _twin_arguments(op, sample.transform(_doubled), "cpu")
+        wide, _ = _twin_arguments(op, sample.transform(doubled), "cpu")
         exact = outcome_of(
             lambda: _gradients(
-                _differentiable(sample.output_process_fn_grad(_call(op, doubled))),
-                doubled,
-                [_doubled(cotangent) for cotangent in cotangents],
+                _differentiable(sample.output_process_fn_grad(_call(op, wide))),
+                wide,
+                [doubled(cotangent) for cotangent in cotangents],
             )
         )
         if exact.error is not None or None in expected.value:
@@ -311,7 +311,7 @@ def _is_strided(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.layout is torch.strided
 
 
-def _doubled(value: Any) -> Any:
+def doubled(value: Any) -> Any:
     """Tensors and dtypes of lower precision in double precision; leaves stay leaves."""
     if isinstance(value, torch.Tensor):
         if value.dtype not in _DOUBLE:

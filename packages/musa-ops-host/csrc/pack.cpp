@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include "capture/captured_call.h"
+#include "convolution.h"
 #include "fallback.h"
 #include "in_place/host_scope.h"
 #include "recurrent.h"
 
 #include <ATen/core/stack.h>
 #include <musa_runtime/graph_capture.h>
-#include <musa_runtime/host/convolution.h>
 #include <musa_runtime/op_pack.h>
 
 // The kernels that are not generated: of operators without a CPU kernel of the same name.
@@ -35,7 +35,7 @@ at::Tensor convolution_overrideable(
   }
   HostScope scope;
   scope.set_name("aten::convolution");
-  return musa_runtime::convolution_on_host(
+  return convolution_on_host(
       scope, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
 }
 
@@ -55,7 +55,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_overrideable
   }
   HostScope scope;
   scope.set_name("aten::convolution_backward");
-  return musa_runtime::convolution_backward_on_host(
+  return convolution_backward_on_host(
       scope, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, output_mask);
 }
 

@@ -257,8 +257,6 @@ bool is_device(const c10::Argument& argument) {
       type.expectRef<c10::OptionalType>().getElementType()->kind() == c10::TypeKind::DeviceObjType;
 }
 
-} // namespace
-
 void refuse_forbidden_copy(const std::string& name, bool float64) {
   TORCH_CHECK(
       on_copy().load(std::memory_order_relaxed) != OnCopy::Error, name,
@@ -288,8 +286,6 @@ void report_copy(const std::string& name, size_t bytes, bool float64) {
         fix, "; TORCH_MUSA_FALLBACK=allow silences this, =error makes it an error.");
   }
 }
-
-namespace {
 
 // On CPU tensors over the memory of the operands, which is not accessed: nothing is copied, waited for or captured.
 void call_on_metadata(const OperatorHandle& op, Stack* stack) {

@@ -24,11 +24,6 @@ void install_fallbacks();
 // Selects the backend fallback for operators without an installed kernel.
 void set_default_fallback(const std::string& which);
 
-// For operators that compute on copies by themselves: raises under TORCH_MUSA_FALLBACK=error, before they copy, and records the
-// bytes, with a warning at the first call. float64: a device without it is the reason.
-C10_MUSA_API void refuse_forbidden_copy(const std::string& op, bool float64);
-C10_MUSA_API void report_copy(const std::string& op, size_t bytes, bool float64);
-
 struct FallbackCounts {
   uint64_t host_calls = 0;
   uint64_t copy_calls = 0;

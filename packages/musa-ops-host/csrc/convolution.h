@@ -14,10 +14,10 @@
 // torch's CPU convolution on the host forms of the operands. torch dispatches a renamed backend's convolutions only to
 // aten::convolution_overrideable and its gradient, which have no CPU kernel; the parameters are theirs.
 
-namespace musa_runtime {
+namespace musa_ops_host {
 
 inline at::Tensor convolution_on_host(
-    HostForms& forms, const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+    musa_runtime::HostForms& forms, const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
     c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
     c10::SymIntArrayRef output_padding, c10::SymInt groups) {
   const at::Tensor host_input = forms.host(input);
@@ -31,7 +31,7 @@ inline at::Tensor convolution_on_host(
 
 // The operator has no bias argument; the mask requests a bias gradient, which has one entry per output channel.
 inline std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_on_host(
-    HostForms& forms, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+    musa_runtime::HostForms& forms, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
     c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
     c10::SymIntArrayRef output_padding, c10::SymInt groups, std::array<bool, 3> output_mask) {
   const c10::SymInt channels = grad_output.sym_size(1);
@@ -46,4 +46,4 @@ inline std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_on_ho
           padding, dilation, transposed, output_padding, groups, output_mask));
 }
 
-} // namespace musa_runtime
+} // namespace musa_ops_host
