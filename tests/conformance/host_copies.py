@@ -24,15 +24,9 @@ from tests.harness.device import host_can_address_device_memory
 LIST = Path(__file__).with_name("host_copies.json")
 # The first pattern that an operator's name matches gives its reason.
 REASONS = {
-    r"_linalg_svd|_linalg_eigh|linalg_eig": "no pack has kernels of singular values and eigenvalues",
-    r"linalg_lstsq": "least squares by LAPACK's drivers, some of which use singular values",
-    r"geqrf|linalg_qr|linalg_householder_product": (
-        "LAPACK's roundings decide the results for matrices without full rank, and kernels round otherwise"
-    ),
-    r"linalg_ldl_": "no pack has kernels of the Bunch-Kaufman decomposition",
-    r"linalg_matrix_exp": "no pack has kernels of functions of matrices",
+    r"linalg_eig": "torch.cuda computes it on the host too, except for large matrices, for which it calls MAGMA or cuSOLVER",
+    r"linalg_lstsq": "the drivers gelsy, gelss and gelsd of LAPACK; torch.cuda has gels alone, and refuses these",
     r"_sparse_mm_reduce_impl": "torch.cuda does not have it",
-    r"_logcumsumexp": "complex numbers: the kernel takes real ones",
 }
 
 

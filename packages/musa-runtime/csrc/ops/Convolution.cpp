@@ -109,7 +109,11 @@ struct ConvolutionArguments {
       c10::SymIntArrayRef output_padding_, const c10::SymInt& groups_)
       : stride(C10_AS_INTARRAYREF_SLOW(stride_)), padding(C10_AS_INTARRAYREF_SLOW(padding_)),
         dilation(C10_AS_INTARRAYREF_SLOW(dilation_)), output_padding(C10_AS_INTARRAYREF_SLOW(output_padding_)),
-        groups(groups_.expect_int()) {}
+        groups(groups_.expect_int()) {
+    for (const int64_t step : dilation) {
+      TORCH_CHECK(step > 0, "non-positive dilation is not supported");
+    }
+  }
 
   SlidingWindow window() const { return {stride, padding, dilation, groups}; }
 
