@@ -13,7 +13,7 @@ from tests.harness.subprocesses import run_module
 
 pytestmark = pytest.mark.once
 
-MOST_OPERATORS = 15
+MOST_OPERATORS = 5
 
 
 def stale(ops: list[str]) -> list[str]:
@@ -30,11 +30,11 @@ def base_names(ops: list[str]) -> set[str]:
 
 def test_few_operators_are_copied_each_for_a_known_reason():
     ops = host_copies.listed()
-    assert ops and stale(ops) == [] and len(base_names(ops)) < MOST_OPERATORS
+    assert ops and stale(ops) == [] and len(base_names(ops)) <= MOST_OPERATORS
 
 
 def test_a_stale_entry_is_found():
-    assert stale(["aten::geqrf", "aten::relu", "aten::gone"]) == ["aten::relu", "aten::gone"]
+    assert stale(["aten::linalg_eig", "aten::relu", "aten::gone"]) == ["aten::relu", "aten::gone"]
 
 
 def test_forms_of_an_operator_count_once():

@@ -35,9 +35,9 @@ def test_a_served_copy_is_reported():
         import torch
         from tests.musa_runtime.metadata_operators import copied_calls
         x = torch.eye(4, device="musa")
-        before = copied_calls("aten::geqrf")
-        torch.geqrf(x)
-        print(copied_calls("aten::geqrf") - before)
+        before = copied_calls("aten::linalg_eig")
+        torch.linalg.eig(x)
+        print(copied_calls("aten::linalg_eig") - before)
     """
     assert run_code(code, MUSA_EMULATOR_MEMORY="strict", TORCH_MUSA_FALLBACK="allow").strip() == "1"
 

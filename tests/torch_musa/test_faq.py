@@ -57,7 +57,7 @@ from musa_runtime.hookspecs import hookimpl
 @hookimpl
 def musa_libraries(): return [{library!r}]
 """
-SVD = 'torch.linalg.svd(torch.eye(3, device="musa"))'
+EIGENVALUES = 'torch.linalg.eig(torch.eye(3, device="musa"))'
 ONES = 'torch.ones(1, device="musa")'
 # The environment and the program of each message.
 PROGRAMS = {
@@ -68,8 +68,8 @@ PROGRAMS = {
     "device-index-out-of-range": ({"MUSA_EMULATOR_DEVICES": "2"}, "torch.musa.set_device(99)"),
     "out-of-memory": ({"MUSA_EMULATOR_MEMORY_LIMIT": "256M"}, 'torch.empty(1 << 30, device="musa")'),
     "a-setting-of-the-allocator-is-refused": ({"PYTORCH_ALLOC_CONF": "expandable_segment:True"}, ONES),
-    "a-slow-operator-or-an-operator-that-copies": (STRICT, SVD),
-    "an-operator-that-copies-is-an-error": ({**STRICT, "TORCH_MUSA_FALLBACK": "error"}, SVD),
+    "a-slow-operator-or-an-operator-that-copies": (STRICT, EIGENVALUES),
+    "an-operator-that-copies-is-an-error": ({**STRICT, "TORCH_MUSA_FALLBACK": "error"}, EIGENVALUES),
     "unknown-provider": ({"TORCH_MUSA_OPS": "mudn"}, ONES),
     "bfloat16-is-not-supported": (
         {"MUSA_EMULATOR_ARCH": "mp_21"},
