@@ -38,13 +38,6 @@ bool declined_by_libraries(const at::Tensor& first, const Rest&... rest) {
       (at::isFloatingType(dtype) && (has_no_elements(first) || (has_no_elements(rest) || ...)));
 }
 
-// Whether one block can decompose the first tensor's matrices; above this size LAPACK on copies is faster.
-template <typename... Rest>
-bool small_matrices(const at::Tensor& first, const Rest&...) {
-  constexpr int64_t kMostRows = 512;
-  return first.dim() < 2 || first.size(-2) <= kMostRows;
-}
-
 // Whether linalg.lstsq uses torch.cuda's driver. The others exist for the CPU alone.
 template <typename... Outs>
 bool by_reflectors(

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Decompositions and solvers for batches of small matrices. One block decomposes a matrix; one thread solves for a
-// right-hand side. Conventions follow LAPACK: pivots are counted from 1, `info` marks a singular matrix. Real LU
-// decompositions round exactly as LAPACK does (fused operations in the same order, reciprocals of pivots), because
-// for a rank-deficient matrix rounding errors decide the next pivot. All other sums are kept in double precision.
+// LU and Cholesky decompositions, and solutions with triangles. A large matrix is divided in halves, which products of
+// matrices connect; one block decomposes a part of at most kLeaf columns, and one thread solves for a right-hand side of
+// kLeaf rows. Conventions follow LAPACK: pivots are counted from 1, `info` marks a singular matrix. Real LU decompositions
+// of a part round exactly as LAPACK does (fused operations in the same order, reciprocals of pivots), because for a
+// rank-deficient matrix rounding errors decide the next pivot. All other sums of a part are kept in double precision.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/BatchLinearAlgebra.h>
 #include <ATen/native/LinearAlgebra.h>
@@ -32,6 +33,8 @@ namespace {
 
 // torch's CPU LAPACK has separate code for matrices up to this size, whose divisions round differently.
 constexpr int64_t kUnrolledSize = 4;
+// Columns of a part. A larger panel of an LU decomposition has few threads; of a smaller one, products are inefficient.
+constexpr int64_t kLeaf = 64;
 
 // Accumulates a value minus a sum of products.
 template <typename T>
@@ -81,66 +84,7 @@ __device__ C10_ALWAYS_INLINE Wide<T> product(
   return sum;
 }
 
-// ---- LU ------------------------------------------------------------------------------------------------------------------
-
-template <typename T>
-void factor_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& infos, bool exchanges_rows) {
-  const Layout<T> matrices(lu);
-  int32_t* const all_pivots = pivots.mutable_data_ptr<int32_t>();
-  int32_t* const info = infos.mutable_data_ptr<int32_t>();
-  const int64_t rows = lu.size(-2);
-  const int64_t columns = lu.size(-1);
-  const int64_t steps = std::min(rows, columns);
-  each_matrix(
-      batch_of(lu), std::max(rows, columns),
-      [=] __device__(int64_t number, const auto& offsets, int64_t& pivot) {
-        const Matrix<T> a = matrices.at(offsets[0]);
-        int32_t* const pivots_here = all_pivots + number * steps;
-        if (threadIdx.x == 0) {
-          info[number] = 0;
-        }
-        for (int64_t k = 0; k < steps; ++k) {
-          for (int64_t i = k + threadIdx.x; i < rows; i += blockDim.x) {
-            a(i, k) = less_products(a, i, k, k);
-          }
-          __syncthreads();
-          if (threadIdx.x == 0) {
-            int64_t largest = k;
-            for (int64_t i = k + 1; exchanges_rows && i < rows; ++i) {
-              largest = pivot_size(a(i, k)) > pivot_size(a(largest, k)) ? i : largest;
-            }
-            pivots_here[k] = static_cast<int32_t>(largest + 1);
-            if (a(largest, k) == T(0) && info[number] == 0) {
-              info[number] = static_cast<int32_t>(k + 1);
-            }
-            pivot = largest;
-          }
-          __syncthreads();
-          for (int64_t j = threadIdx.x; pivot != k && j < columns; j += blockDim.x) {
-            const T upper = a(k, j);
-            a(k, j) = a(pivot, j);
-            a(pivot, j) = upper;
-          }
-          __syncthreads();
-          const T divisor = a(k, k);
-          const bool divides = rows == columns && rows <= kUnrolledSize && k + 2 == rows;
-          for (int64_t i = k + 1 + threadIdx.x; divisor != T(0) && i < rows; i += blockDim.x) {
-            const Remainder<T> own(a(i, k));
-            a(i, k) = divides ? own.divided(divisor) : own.divided_by_reciprocal(divisor);
-          }
-          for (int64_t j = k + 1 + threadIdx.x; j < columns; j += blockDim.x) {
-            a(k, j) = less_products(a, k, j, k);
-          }
-          __syncthreads();
-        }
-      },
-      batch_steps(lu));
-}
-void lu_factor(const at::Tensor& input, const at::Tensor& pivots, const at::Tensor& infos, bool compute_pivots) {
-  MUSA_DISPATCH(input.scalar_type(), "lu_factor", (MUSA_LAPACK_TYPES), {
-    factor_lu<scalar_t>(input, pivots, infos, compute_pivots);
-  });
-}
+// ---- triangles ---------------------------------------------------------------------------------------------------------
 
 // A triangle of a matrix, or of its transpose, as the coefficients of a linear system.
 template <typename T>
@@ -163,6 +107,209 @@ struct Triangle {
     }
   }
 };
+
+template <typename T>
+void solve_leaf(const at::Tensor& triangles, const at::Tensor& b, bool upper, bool unit) {
+  const T* const all_coefficients = triangles.const_data_ptr<T>();
+  T* const all_sides = b.mutable_data_ptr<T>();
+  const int64_t matrix_step = triangles.stride(0), row_step = triangles.stride(1), column_step = triangles.stride(2);
+  const int64_t b_step = b.stride(0), step = b.stride(1), side_step = b.stride(2), sides = b.size(2);
+  const int64_t size = triangles.size(1);
+  const bool conjugate = triangles.is_conj();
+  for_each(b.size(0) * sides, [=] __device__(int64_t i) {
+    const int64_t number = i / sides;
+    const Matrix<const T> coefficients{all_coefficients + number * matrix_step, row_step, column_step};
+    const Triangle<T> triangle{coefficients, size, upper, unit, conjugate};
+    triangle.solve(all_sides + number * b_step + i % sides * side_step, step, /*by_reciprocals=*/true);
+  });
+}
+
+// A multiple of the leaf's size, about half of `size`.
+int64_t half_of(int64_t size, int64_t leaf) { return (size / 2 + leaf - 1) / leaf * leaf; }
+
+// Solves T X = B in place of B. Both have one batch dimension and any strides; T may be lazily conjugated.
+void solve_in_place(const at::Tensor& triangles, const at::Tensor& b, bool upper, bool unit) {
+  const int64_t size = triangles.size(1);
+  if (size <= kLeaf) {
+    MUSA_DISPATCH(b.scalar_type(), "triangular_solve", (MUSA_LAPACK_TYPES), {
+      solve_leaf<scalar_t>(triangles, b, upper, unit);
+    });
+    return;
+  }
+  const int64_t half = half_of(size, kLeaf), rest = size - half;
+  const auto part = [&](bool second_row, bool second_column) {
+    return triangles.narrow(1, second_row ? half : 0, second_row ? rest : half)
+        .narrow(2, second_column ? half : 0, second_column ? rest : half);
+  };
+  // The part that is solved first depends on no other.
+  const at::Tensor first = b.narrow(1, upper ? half : 0, upper ? rest : half);
+  const at::Tensor second = b.narrow(1, upper ? 0 : half, upper ? half : rest);
+  solve_in_place(part(upper, upper), first, upper, unit);
+  second.sub_(part(!upper, upper).matmul(first));
+  solve_in_place(part(!upper, !upper), second, upper, unit);
+}
+
+// As in BLAS, both tensors hold column-major matrices regardless of their strides: for a row-major `a` the caller
+// passes the arguments for its transpose. The caller has already
+// taken account of lazy conjugation and negation: the memory counts.
+void triangular_solve(
+    const at::Tensor& a, const at::Tensor& b, bool left, bool upper, at::native::TransposeType trans,
+    bool unitriangular) {
+  if (b.numel() == 0) {
+    return;
+  }
+  const auto columns = [](const at::Tensor& matrices) {
+    const int64_t rows = matrices.size(-2), size = rows * matrices.size(-1);
+    return matrices.as_strided({c10::multiply_integers(batch_of(matrices)), rows, matrices.size(-1)}, {size, 1, rows});
+  };
+  const bool transposed = (trans != at::native::TransposeType::NoTranspose) == left;
+  at::Tensor triangles = columns(a.is_conj() ? a.conj() : a.is_neg() ? a._neg_view() : a);
+  if (trans == at::native::TransposeType::ConjTranspose) {
+    triangles = triangles.conj();
+  }
+  // X op(A) = B is op(A)^T X^T = B^T.
+  solve_in_place(
+      transposed ? triangles.mT() : triangles, left ? columns(b) : columns(b).mT(), upper != transposed, unitriangular);
+}
+
+// ---- LU ------------------------------------------------------------------------------------------------------------------
+
+// The row of column k with the largest magnitude from row k on, the first of equal ones, found by all threads.
+template <typename T>
+__device__ int64_t pivot_row(const Matrix<T>& a, int64_t k, int64_t rows, MatrixRoom& room) {
+  double best = -1;
+  int64_t place = rows;
+  for (int64_t i = k + 1 + threadIdx.x; i < rows; i += blockDim.x) {
+    if (pivot_size(a(i, k)) > best) {
+      best = pivot_size(a(i, k));
+      place = i;
+    }
+  }
+  room.values[threadIdx.x] = best;
+  room.places[threadIdx.x] = place;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    best = pivot_size(a(k, k));
+    place = k;
+    for (unsigned int i = 0; i < blockDim.x; ++i) {
+      if (room.values[i] > best || (room.values[i] == best && room.places[i] < place)) {
+        best = room.values[i];
+        place = room.places[i];
+      }
+    }
+    room.number = place;
+  }
+  __syncthreads();
+  return room.number;
+}
+
+// Decomposes matrices of few columns. Pivots count from their first row; `info` is set unless it is, and counts from
+// `offset`.
+template <typename T>
+void factor_lu_leaf(
+    const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& infos, bool exchanges_rows, int64_t offset) {
+  const Layout<T> matrices(lu);
+  int32_t* const all_pivots = pivots.mutable_data_ptr<int32_t>();
+  int32_t* const info = infos.mutable_data_ptr<int32_t>();
+  const int64_t pivot_step = pivots.stride(0), rows = lu.size(1), columns = lu.size(2);
+  const int64_t steps = std::min(rows, columns);
+  each_matrix(
+      lu.sizes().slice(0, 1), std::max(rows, columns),
+      [=] __device__(int64_t number, const auto& offsets, MatrixRoom& room) {
+        const Matrix<T> a = matrices.at(offsets[0]);
+        for (int64_t k = 0; k < steps; ++k) {
+          for (int64_t i = k + threadIdx.x; i < rows; i += blockDim.x) {
+            a(i, k) = less_products(a, i, k, k);
+          }
+          __syncthreads();
+          const int64_t pivot = exchanges_rows ? pivot_row(a, k, rows, room) : k;
+          if (threadIdx.x == 0) {
+            all_pivots[number * pivot_step + k] = static_cast<int32_t>(pivot + 1);
+            if (a(pivot, k) == T(0) && info[number] == 0) {
+              info[number] = static_cast<int32_t>(offset + k + 1);
+            }
+          }
+          __syncthreads();
+          for (int64_t j = threadIdx.x; pivot != k && j < columns; j += blockDim.x) {
+            const T upper = a(k, j);
+            a(k, j) = a(pivot, j);
+            a(pivot, j) = upper;
+          }
+          __syncthreads();
+          const T divisor = a(k, k);
+          const bool divides = rows == columns && rows <= kUnrolledSize && k + 2 == rows;
+          for (int64_t i = k + 1 + threadIdx.x; divisor != T(0) && i < rows; i += blockDim.x) {
+            const Remainder<T> own(a(i, k));
+            a(i, k) = divides ? own.divided(divisor) : own.divided_by_reciprocal(divisor);
+          }
+          for (int64_t j = k + 1 + threadIdx.x; j < columns; j += blockDim.x) {
+            a(k, j) = less_products(a, k, j, k);
+          }
+          __syncthreads();
+        }
+      },
+      lu.strides().slice(0, 1));
+}
+
+// Exchanges rows as the pivots say, the last ones first if `backwards`. One thread has a column.
+void exchange_rows(const at::Tensor& matrices, const at::Tensor& pivots, bool backwards = false) {
+  const int64_t columns = matrices.size(2), count = pivots.size(1);
+  const int64_t matrix_step = matrices.stride(0), row_step = matrices.stride(1), column_step = matrices.stride(2);
+  const int64_t pivots_step = pivots.stride(0), pivot_step = pivots.stride(1);
+  const int32_t* const all_pivots = pivots.const_data_ptr<int32_t>();
+  MUSA_DISPATCH(matrices.scalar_type(), "exchange_rows", (MUSA_LAPACK_TYPES), {
+    scalar_t* const all = matrices.mutable_data_ptr<scalar_t>();
+    for_each(matrices.size(0) * columns, [=] __device__(int64_t thread) {
+      const int64_t number = thread / columns;
+      scalar_t* const column = all + number * matrix_step + thread % columns * column_step;
+      for (int64_t n = 0; n < count; ++n) {
+        const int64_t i = backwards ? count - 1 - n : n;
+        const int64_t with = all_pivots[number * pivots_step + i * pivot_step] - 1;
+        const scalar_t above = column[i * row_step];
+        column[i * row_step] = column[with * row_step];
+        column[with * row_step] = above;
+      }
+    });
+  });
+}
+
+void factor_lu(
+    const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& infos, bool exchanges_rows, int64_t offset) {
+  const int64_t rows = lu.size(1), columns = lu.size(2);
+  if (columns <= kLeaf) {
+    MUSA_DISPATCH(lu.scalar_type(), "lu_factor", (MUSA_LAPACK_TYPES), {
+      factor_lu_leaf<scalar_t>(lu, pivots, infos, exchanges_rows, offset);
+    });
+    return;
+  }
+  const int64_t half = half_of(columns, kLeaf), top = std::min(rows, half);
+  const at::Tensor left = lu.narrow(2, 0, half), right = lu.narrow(2, half, columns - half);
+  const at::Tensor left_pivots = pivots.narrow(1, 0, top);
+  factor_lu(left, left_pivots, infos, exchanges_rows, offset);
+  if (exchanges_rows) {
+    exchange_rows(right, left_pivots);
+  }
+  const at::Tensor upper = right.narrow(1, 0, top);
+  solve_in_place(left.narrow(1, 0, top).narrow(2, 0, top), upper, /*upper=*/false, /*unit=*/true);
+  if (rows <= half) {
+    return;
+  }
+  const at::Tensor lower = right.narrow(1, half, rows - half), below = left.narrow(1, half, rows - half);
+  lower.sub_(below.matmul(upper));
+  const at::Tensor lower_pivots = pivots.narrow(1, half, pivots.size(1) - half);
+  factor_lu(lower, lower_pivots, infos, exchanges_rows, offset + half);
+  if (exchanges_rows) {
+    exchange_rows(below, lower_pivots);
+  }
+  lower_pivots.add_(half);
+}
+void lu_factor(const at::Tensor& input, const at::Tensor& pivots, const at::Tensor& infos, bool compute_pivots) {
+  infos.zero_();
+  if (input.numel() != 0) {
+    const at::Tensor matrices = in_one_batch(input);
+    factor_lu(matrices, pivots.view({matrices.size(0), -1}), infos, compute_pivots, 0);
+  }
+}
 
 template <typename T>
 void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
@@ -212,7 +359,29 @@ void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& 
       },
       of_factors, of_pivots, of_b);
 }
+// The same by products of matrices. `b` has matrices column by column in memory.
+void solve_large_lu(
+    const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
+  const int64_t size = lu.size(-1);
+  const at::Tensor right = in_one_batch(b);
+  at::Tensor factors = in_batch(lu, batch_of(b)).reshape({right.size(0), size, size});
+  const at::Tensor exchanges = in_batch(pivots, batch_of(b), 1).reshape({right.size(0), size});
+  if (trans == at::native::TransposeType::NoTranspose) {
+    exchange_rows(right, exchanges);
+    solve_in_place(factors, right, /*upper=*/false, /*unit=*/true);
+    solve_in_place(factors, right, /*upper=*/true, /*unit=*/false);
+    return;
+  }
+  factors = trans == at::native::TransposeType::ConjTranspose ? factors.mH() : factors.mT();
+  solve_in_place(factors, right, /*upper=*/false, /*unit=*/false);
+  solve_in_place(factors, right, /*upper=*/true, /*unit=*/true);
+  exchange_rows(right, exchanges, /*backwards=*/true);
+}
 void lu_solve(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
+  if (lu.size(-1) > kLeaf && b.numel() != 0) {
+    solve_large_lu(lu, pivots, b, trans);
+    return;
+  }
   MUSA_DISPATCH(lu.scalar_type(), "lu_solve", (MUSA_LAPACK_TYPES), { solve_lu<scalar_t>(lu, pivots, b, trans); });
 }
 
@@ -243,52 +412,20 @@ void unpack_pivots(at::TensorIterator& iter, const int64_t exchanges, const int6
       in_elements(iter.strides(0), sizeof(int64_t)), in_elements(iter.strides(1), sizeof(int32_t)));
 }
 
-// ---- triangular systems --------------------------------------------------------------------------------------------------
-
-// As in BLAS, both tensors hold column-major matrices regardless of their strides: for a row-major `a` the caller
-// passes the arguments for its transpose.
-template <typename T>
-void solve_triangles(
-    const at::Tensor& a, const at::Tensor& b, bool left, bool upper, at::native::TransposeType trans, bool unit) {
-  const T* const all_coefficients = a.const_data_ptr<T>();
-  T* const all_sides = b.mutable_data_ptr<T>();
-  const int64_t a_rows = a.size(-2), a_size = a_rows * a.size(-1);
-  const int64_t b_rows = b.size(-2), b_size = b_rows * b.size(-1);
-  const int64_t size = left ? a.size(-1) : b.size(-1);
-  // X op(A) = B is op(A)^T X^T = B^T: a row of B is a right-hand side.
-  const int64_t sides = left ? b.size(-1) : b_rows;
-  const int64_t side_step = left ? b_rows : 1;
-  const int64_t step = left ? 1 : b_rows;
-  const bool transposed = (trans != at::native::TransposeType::NoTranspose) == left;
-  const bool conjugate = trans == at::native::TransposeType::ConjTranspose;
-  for_each(c10::multiply_integers(batch_of(b)) * sides, [=] __device__(int64_t i) {
-    const int64_t number = i / sides;
-    const Matrix<const T> here{all_coefficients + number * a_size, 1, a_rows};
-    const Triangle<T> triangle{transposed ? here.transposed() : here, size, upper != transposed, unit, conjugate};
-    triangle.solve(all_sides + number * b_size + i % sides * side_step, step, /*by_reciprocals=*/true);
-  });
-}
-void triangular_solve(
-    const at::Tensor& a, const at::Tensor& b, bool left, bool upper, at::native::TransposeType trans,
-    bool unitriangular) {
-  MUSA_DISPATCH(a.scalar_type(), "triangular_solve", (MUSA_LAPACK_TYPES), {
-    solve_triangles<scalar_t>(a, b, left, upper, trans, unitriangular);
-  });
-}
-
 // ---- Cholesky ------------------------------------------------------------------------------------------------------------
 
-// If the upper triangle is given, works on the transposed matrix, whose lower triangle it is.
+// Decomposes small matrices given by their lower triangles. `info` is set unless it is, and counts from `offset`.
 template <typename T>
-void factor_cholesky(const at::Tensor& input, const at::Tensor& infos, bool upper) {
+void factor_cholesky_leaf(const at::Tensor& input, const at::Tensor& infos, int64_t offset) {
   const Layout<T> matrices(input);
   int32_t* const info = infos.mutable_data_ptr<int32_t>();
-  const int64_t size = input.size(-1);
+  const int64_t size = input.size(1);
   each_matrix(
-      batch_of(input), size,
-      [=] __device__(int64_t number, const auto& offsets, int64_t& failed) {
-        const Matrix<T> a = upper ? matrices.at(offsets[0]).transposed() : matrices.at(offsets[0]);
+      input.sizes().slice(0, 1), size,
+      [=] __device__(int64_t number, const auto& offsets, MatrixRoom& room) {
+        const Matrix<T> a = matrices.at(offsets[0]);
         const Matrix<T> across = a.transposed();
+        int64_t& failed = room.number;
         if (threadIdx.x == 0) {
           failed = 0;
         }
@@ -313,15 +450,37 @@ void factor_cholesky(const at::Tensor& input, const at::Tensor& infos, bool uppe
           }
           __syncthreads();
         }
-        if (threadIdx.x == 0) {
-          info[number] = static_cast<int32_t>(failed);
+        if (threadIdx.x == 0 && failed != 0 && info[number] == 0) {
+          info[number] = static_cast<int32_t>(offset + failed);
         }
       },
-      batch_steps(input));
+      input.strides().slice(0, 1));
+}
+void factor_cholesky(const at::Tensor& input, const at::Tensor& infos, int64_t offset) {
+  const int64_t size = input.size(1);
+  if (size <= kLeaf) {
+    MUSA_DISPATCH(input.scalar_type(), "cholesky", (MUSA_LAPACK_TYPES), {
+      factor_cholesky_leaf<scalar_t>(input, infos, offset);
+    });
+    return;
+  }
+  const int64_t half = half_of(size, kLeaf), rest = size - half;
+  const at::Tensor first = input.narrow(1, 0, half).narrow(2, 0, half);
+  const at::Tensor below = input.narrow(1, half, rest).narrow(2, 0, half);
+  const at::Tensor last = input.narrow(1, half, rest).narrow(2, half, rest);
+  factor_cholesky(first, infos, offset);
+  // X first^H = below is conj(first) X^T = below^T.
+  solve_in_place(first.conj(), below.mT(), /*upper=*/false, /*unit=*/false);
+  last.sub_(below.matmul(below.mH()).tril()); // the other triangle belongs to the caller
+  factor_cholesky(last, infos, offset + half);
 }
 void cholesky(const at::Tensor& input, const at::Tensor& info, bool upper) {
-  MUSA_DISPATCH(
-      input.scalar_type(), "cholesky", (MUSA_LAPACK_TYPES), { factor_cholesky<scalar_t>(input, info, upper); });
+  info.zero_();
+  if (input.numel() != 0) {
+    const at::Tensor matrices = in_one_batch(input);
+    // The lower triangle of the transposed matrix.
+    factor_cholesky(upper ? matrices.mT() : matrices, info, 0);
+  }
 }
 
 // Solves A X = B given the Cholesky factor of A.
@@ -343,62 +502,6 @@ at::Tensor& cholesky_inverse(at::Tensor& result, at::Tensor& infos, bool upper) 
   return result.copy_(solve_cholesky(result, identity, upper));
 }
 
-// ---- Householder reflectors ----------------------------------------------------------------------------------------------
-
-// x -= factor * v * (v^H x), with v(0) = 1 and v(i) = reflector[i * reflector_step].
-template <typename T>
-__device__ void reflect(
-    const T* reflector, int64_t reflector_step, Wide<T> factor, T* x, int64_t step, int64_t size, bool conjugate) {
-  Wide<T> along = static_cast<Wide<T>>(x[0]);
-  for (int64_t i = 1; i < size; ++i) {
-    along += conjugate_if(static_cast<Wide<T>>(reflector[i * reflector_step]), !conjugate) *
-        static_cast<Wide<T>>(x[i * step]);
-  }
-  along *= factor;
-  x[0] = static_cast<T>(static_cast<Wide<T>>(x[0]) - along);
-  for (int64_t i = 1; i < size; ++i) {
-    const Wide<T> part = conjugate_if(static_cast<Wide<T>>(reflector[i * reflector_step]), conjugate);
-    x[i * step] = static_cast<T>(static_cast<Wide<T>>(x[i * step]) - part * along);
-  }
-}
-
-// Computes Q C, Q^H C, C Q or C Q^H for Q = H(0) H(1) ..., with one thread per column or row of C.
-template <typename T>
-void reflect_all(const at::Tensor& input, const at::Tensor& tau, const at::Tensor& other, bool left, bool transpose) {
-  const Layout<const T> matrices(input);
-  const T* const factors = tau.const_data_ptr<T>();
-  const int64_t factor_step = tau.stride(-1);
-  const int64_t count = tau.size(-1);
-  T* const all_lines = other.mutable_data_ptr<T>();
-  const int64_t size = other.size(left ? -2 : -1);
-  const int64_t step = other.stride(left ? -2 : -1);
-  const bool last_first = left != transpose;
-  at::DimVector lines(batch_of(other)), of_input(batch_steps(input)), of_tau(tau.strides().slice(0, tau.dim() - 1));
-  at::DimVector of_other(batch_steps(other));
-  lines.push_back(other.size(left ? -1 : -2));
-  of_input.push_back(0);
-  of_tau.push_back(0);
-  of_other.push_back(other.stride(left ? -1 : -2));
-  for_each_offset(
-      lines,
-      [=] __device__(int64_t, const auto& at) {
-        const Matrix<const T> a = matrices.at(at[0]);
-        T* const line = all_lines + at[2];
-        for (int64_t n = 0; n < count; ++n) {
-          const int64_t k = last_first ? count - 1 - n : n;
-          const Wide<T> factor = conjugate_if(static_cast<Wide<T>>(factors[at[1] + k * factor_step]), transpose);
-          // Updates a row r to r - factor (r v) v^H, which is the same formula with v conjugated.
-          reflect<T>(&a(k, k), a.row_step, factor, line + k * step, step, size - k, /*conjugate=*/!left);
-        }
-      },
-      of_input, of_tau, of_other);
-}
-void ormqr(const at::Tensor& input, const at::Tensor& tau, const at::Tensor& other, bool left, bool transpose) {
-  MUSA_DISPATCH(input.scalar_type(), "ormqr", (MUSA_LAPACK_TYPES), {
-    reflect_all<scalar_t>(input, tau, other, left, transpose);
-  });
-}
-
 } // namespace
 
 at::Tensor _cholesky_solve_helper(const at::Tensor& self, const at::Tensor& A, bool upper) {
@@ -412,7 +515,6 @@ REGISTER_PRIVATEUSE1_DISPATCH(cholesky_stub, &musa_ops_ported::cholesky)
 REGISTER_PRIVATEUSE1_DISPATCH(cholesky_inverse_stub, &musa_ops_ported::cholesky_inverse)
 REGISTER_PRIVATEUSE1_DISPATCH(lu_factor_stub, &musa_ops_ported::lu_factor)
 REGISTER_PRIVATEUSE1_DISPATCH(lu_solve_stub, &musa_ops_ported::lu_solve)
-REGISTER_PRIVATEUSE1_DISPATCH(ormqr_stub, &musa_ops_ported::ormqr)
 REGISTER_PRIVATEUSE1_DISPATCH(triangular_solve_stub, &musa_ops_ported::triangular_solve)
 REGISTER_PRIVATEUSE1_DISPATCH(unpack_pivots_stub, &musa_ops_ported::unpack_pivots)
 } // namespace at::native

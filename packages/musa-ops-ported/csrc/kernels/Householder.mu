@@ -140,11 +140,6 @@ __global__ void C10_LAUNCH_BOUNDS_1(kPanelThreads) factor_panel_kernel(
   }
 }
 
-// Matrices in one batch dimension, column by column in memory.
-at::Tensor in_one_batch(const at::Tensor& matrices) {
-  return matrices.mT().view({c10::multiply_integers(batch_of(matrices)), matrices.size(-1), matrices.size(-2)}).mT();
-}
-
 void factor_panel(const at::Tensor& panel, const at::Tensor& tau) {
   const int64_t count = panel.size(0);
   MUSA_DISPATCH(panel.scalar_type(), "geqrf", (MUSA_LAPACK_TYPES), {
@@ -192,10 +187,12 @@ class Reflectors {
     });
   }
 
-  // Multiplies matrices by the product, or by its adjoint, from the left, in place.
-  void apply(const at::Tensor& matrices, bool adjoint) const {
+  // Multiplies matrices by the product, or by its adjoint, from a side, in place.
+  void apply(const at::Tensor& matrices, bool adjoint, bool left = true) const {
     const at::Tensor factor = adjoint ? t_.mH() : t_;
-    matrices.sub_(v_.matmul(factor.matmul(adjoint_.matmul(matrices))));
+    matrices.sub_(
+        left ? v_.matmul(factor.matmul(adjoint_.matmul(matrices)))
+             : matrices.matmul(v_).matmul(factor).matmul(adjoint_));
   }
 
  private:
@@ -229,13 +226,25 @@ void geqrf(const at::Tensor& qr, const at::Tensor& tau) {
   });
 }
 
-// Multiplies matrices by Q = H(0) H(1) ... or by its adjoint from the left, in place. `v` has the reflectors' directions.
-void multiply_by_q(const at::Tensor& v, const at::Tensor& tau, const at::Tensor& matrices, bool adjoint) {
-  each_panel(tau.size(1), /*last_first=*/!adjoint, [&](int64_t begin, int64_t width) {
+// Multiplies matrices by Q = H(0) H(1) ... or by its adjoint from a side, in place. `v` has the reflectors' directions.
+void multiply_by_q(
+    const at::Tensor& v, const at::Tensor& tau, const at::Tensor& matrices, bool adjoint, bool left = true) {
+  each_panel(tau.size(1), /*last_first=*/adjoint != left, [&](int64_t begin, int64_t width) {
     const int64_t rows = v.size(1) - begin;
     const at::Tensor directions = v.narrow(1, begin, rows).narrow(2, begin, width);
-    Reflectors(directions, tau.narrow(1, begin, width)).apply(matrices.narrow(1, begin, rows), adjoint);
+    const at::Tensor changed = matrices.narrow(left ? 1 : 2, begin, rows);
+    Reflectors(directions, tau.narrow(1, begin, width)).apply(changed, adjoint, left);
   });
+}
+
+void ormqr(const at::Tensor& input, const at::Tensor& tau, const at::Tensor& other, bool left, bool transpose) {
+  if (other.numel() == 0 || tau.numel() == 0) {
+    return;
+  }
+  const at::Tensor reflectors = in_one_batch(input);
+  const int64_t count = tau.size(-1);
+  const at::Tensor v = directions_of(reflectors.narrow(2, 0, count));
+  multiply_by_q(v, tau.view({reflectors.size(0), count}), in_one_batch(other), transpose, left);
 }
 
 at::Tensor& orgqr(at::Tensor& result, const at::Tensor& tau) {
@@ -286,4 +295,5 @@ namespace at::native {
 REGISTER_PRIVATEUSE1_DISPATCH(geqrf_stub, &musa_ops_ported::geqrf)
 REGISTER_PRIVATEUSE1_DISPATCH(lstsq_stub, &musa_ops_ported::lstsq)
 REGISTER_PRIVATEUSE1_DISPATCH(orgqr_stub, &musa_ops_ported::orgqr)
+REGISTER_PRIVATEUSE1_DISPATCH(ormqr_stub, &musa_ops_ported::ormqr)
 } // namespace at::native
