@@ -137,8 +137,9 @@ def require_nearer(
             )
 
 
-# Of the largest magnitude in a result, and of the CPU's largest error.
-_ERRORS_OF_ROUNDING = 64
+# Multiples of the dtype's precision, relative to the largest magnitude, and of the CPU's largest error. Results in
+# half types are computed in float32 and rounded once.
+_ERRORS_OF_ROUNDING = {2: 2, 4: 64, 8: 64}
 _ERRORS_OF_THE_CPU = 10
 
 
@@ -153,14 +154,19 @@ def require_near_in_norm(expected: Any, actual: Any, precise: Any, device: str) 
     for index, (left, right, exact) in enumerate(
         zip(*map(_tensors, (expected, actual, precise)), strict=True)
     ):
-        rounded, right = exact.to(left.dtype), right.cpu()
+        right = right.cpu()
+        if not (left.is_floating_point() or left.is_complex()):
+            require_same(left, right, "cpu", path=f"result[{index}]")
+            continue
+        rounded = exact.to(left.dtype)
         # Both may be infinite: the dtype may be too narrow for the exact value.
         known = (rounded == right) | ((rounded != rounded) & (right != right))
         finite = rounded.isfinite()
         size = exact.abs().masked_fill(~finite, 0).max() if exact.numel() else 0.0
-        theirs = (left.to(exact.dtype) - exact).abs().masked_fill(~finite, 0).nan_to_num(0)
+        theirs = (left.to(exact.dtype) - exact).abs().masked_fill(~finite, 0)
+        theirs = theirs.masked_fill(~theirs.isfinite(), 0)
         limit = max(
-            _ERRORS_OF_ROUNDING * torch.finfo(left.dtype).eps * float(size),
+            _ERRORS_OF_ROUNDING[torch.finfo(left.dtype).bits // 8] * torch.finfo(left.dtype).eps * float(size),
             _ERRORS_OF_THE_CPU * float(theirs.max()) if theirs.numel() else 0.0,
         )
         near = (right.to(exact.dtype) - exact).abs() <= limit

@@ -33,8 +33,9 @@ def invariants(op: Any, value: Any) -> Any:
 
 
 def _canonical(name: str) -> str:
-    # aten::_linalg_svd.U is a form of linalg.svd.
-    name = name.removeprefix("aten::").split(".")[0] if "linalg_" in name else name
+    # aten::_linalg_svd.U is a form of linalg.svd; the database's names have no prefix, and dots elsewhere.
+    if name.startswith("aten::") or "linalg_" in name:
+        name = name.removeprefix("aten::").split(".")[0]
     return name.removeprefix("_").replace("linalg_", "linalg.")
 
 

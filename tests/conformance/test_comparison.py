@@ -110,18 +110,23 @@ def test_an_error_must_be_small_beside_the_largest_element(dtype: torch.dtype) -
     wide = torch.complex128 if dtype.is_complex else torch.float64
     exact = torch.tensor([1000.0, 1.0, 1e30], dtype=wide)
     exact[2] = exact[0] if dtype is not torch.float16 else exact[2]  # infinite in float16
-    unit = 1000 * torch.finfo(dtype).eps
+    unit, allowed = 1000 * torch.finfo(dtype).eps, 2 if dtype is torch.float16 else 64
     good, bad, cpu = exact.clone(), exact.clone(), exact.to(dtype)
-    good[1] += 60 * unit
-    bad[1] += 70 * unit
+    good[1] += 0.9 * allowed * unit
+    bad[1] += 1.1 * allowed * unit
     require_near_in_norm([cpu], [good.to(dtype)], [exact], "cpu")
     with pytest.raises(FarApart, match="off, more than"):
         require_near_in_norm([cpu], [bad.to(dtype)], [exact], "cpu")
     with pytest.raises(FarApart):
         require_near_in_norm([cpu], [torch.full_like(cpu, float("nan"))], [exact], "cpu")
     # The CPU's own error is larger.
-    cpu[1] += 7.5 * unit
+    cpu[1] += 0.12 * allowed * unit
     require_near_in_norm([cpu], [bad.to(dtype)], [exact], "cpu")
+    with pytest.raises(FarApart):  # an error of the CPU that is not finite permits nothing
+        require_near_in_norm([torch.full_like(cpu, float("inf"))], [bad.to(dtype)], [exact], "cpu")
+    require_near_in_norm([torch.tensor([3])], [torch.tensor([3])], [torch.tensor([3])], "cpu")
+    with pytest.raises(FarApart):
+        require_near_in_norm([torch.tensor([3])], [torch.tensor([4])], [torch.tensor([3])], "cpu")
 
 
 class _Info:

@@ -88,6 +88,7 @@ def _judge(name: str, other: str, args: list, kwargs: dict, device: str) -> None
         actual = outcome_of(lambda: form(*there[0], **there[1], **given))
         if actual.error is not None:
             raise actual.error
+        require_same(results, list(given.values()), device, values=False, path="out")
         written = (invariants(name, tensors) for tensors in (results, list(given.values())))
         require_same(*written, device, values=values, path="out")
     else:
@@ -96,6 +97,7 @@ def _judge(name: str, other: str, args: list, kwargs: dict, device: str) -> None
         if first and actual.error is None:
             expected.value, actual.value = expected.value[0], actual.value[0]
         if actual.error is None:
+            require_same_outcome(expected, actual, device, values=False)
             expected.value, actual.value = invariants(name, expected.value), invariants(name, actual.value)
         require_same_outcome(expected, actual, device, values=values)
         # In-place forms and statistics.

@@ -94,7 +94,8 @@ def forward(
         if amplified:
             require_near_in_norm(expected.value, actual.value, invariants(op, exact.value), device)
         else:
-            require_nearer(expected.value, actual.value, exact.value, device, tolerance=tolerance)
+            precise = invariants(op, exact.value)
+            require_nearer(expected.value, actual.value, precise, device, tolerance=tolerance)
         require_nearer(*map(tensors_in, (on_cpu, on_device, wide)), device, tolerance=tolerance)
 
 
@@ -186,6 +187,8 @@ def out_argument(op: Callable, sample: Any, device: str, *, tolerance: Tolerance
             try:
                 require_same_outcome(expected, actual, device, values=False)
                 if expected.error is None:
+                    returned = [invariants(op, outcome.value) for outcome in (expected, actual)]
+                    require_same(*returned, device, tolerance=tolerance)
                     written = [invariants(op, tensors) for tensors in (outs, device_outs)]
                     require_same(*written, device, tolerance=tolerance, path="out")
             except FarApart:

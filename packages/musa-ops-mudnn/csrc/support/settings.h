@@ -28,10 +28,12 @@ inline bool must_repeat() { return settings().deterministic || at::globalContext
 
 // Whether FLOAT matrix products may round their operands to TF32: set by torch.backends.mudnn, or by torch's own
 // setting, which torch.backends.musa.matmul.allow_tf32 and torch.set_float32_matmul_precision write.
+// A decomposition forbids it for its own products.
 inline bool products_may_round() {
-  return settings().allow_tf32 ||
-      at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) ==
-      at::Float32Precision::TF32;
+  return !at::NoTF32Guard::should_disable_tf32() &&
+      (settings().allow_tf32 ||
+       at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) ==
+           at::Float32Precision::TF32);
 }
 
 // The same for FLOAT convolutions: set by torch.backends.mudnn, or by torch.backends.fp32_precision. Not by torch's

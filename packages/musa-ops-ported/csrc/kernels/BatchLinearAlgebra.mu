@@ -131,7 +131,7 @@ int64_t half_of(int64_t size, int64_t leaf) { return (size / 2 + leaf - 1) / lea
 void solve_in_place(const at::Tensor& triangles, const at::Tensor& b, bool upper, bool unit) {
   const int64_t size = triangles.size(1);
   if (size <= kLeaf) {
-    MUSA_DISPATCH(b.scalar_type(), "triangular_solve", (MUSA_LAPACK_TYPES), {
+    MUSA_DISPATCH(triangles.scalar_type(), "triangular_solve", (MUSA_LAPACK_TYPES), {
       solve_leaf<scalar_t>(triangles, b, upper, unit);
     });
     return;
@@ -158,6 +158,7 @@ void triangular_solve(
   if (b.numel() == 0) {
     return;
   }
+  const OwnPrecision guard;
   const auto columns = [](const at::Tensor& matrices) {
     const int64_t rows = matrices.size(-2), size = rows * matrices.size(-1);
     return matrices.as_strided({c10::multiply_integers(batch_of(matrices)), rows, matrices.size(-1)}, {size, 1, rows});
@@ -304,6 +305,7 @@ void factor_lu(
   lower_pivots.add_(half);
 }
 void lu_factor(const at::Tensor& input, const at::Tensor& pivots, const at::Tensor& infos, bool compute_pivots) {
+  const OwnPrecision guard;
   infos.zero_();
   if (input.numel() != 0) {
     const at::Tensor matrices = in_one_batch(input);
@@ -362,6 +364,7 @@ void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& 
 // The same by products of matrices. `b` has matrices column by column in memory.
 void solve_large_lu(
     const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
+  const OwnPrecision guard;
   const int64_t size = lu.size(-1);
   const at::Tensor right = in_one_batch(b);
   at::Tensor factors = in_batch(lu, batch_of(b)).reshape({right.size(0), size, size});
@@ -475,6 +478,7 @@ void factor_cholesky(const at::Tensor& input, const at::Tensor& infos, int64_t o
   factor_cholesky(last, infos, offset + half);
 }
 void cholesky(const at::Tensor& input, const at::Tensor& info, bool upper) {
+  const OwnPrecision guard;
   info.zero_();
   if (input.numel() != 0) {
     const at::Tensor matrices = in_one_batch(input);

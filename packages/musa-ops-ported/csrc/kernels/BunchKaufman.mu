@@ -32,7 +32,7 @@ struct SymmetricMatrix {
   bool hermitian;
 
   __device__ T mirrored(const T& x) const { return conjugate_if(x, hermitian); }
-  __device__ Real<T> magnitude(int64_t i, int64_t j) const { return static_cast<Real<T>>(pivot_size(at(i, j))); }
+  __device__ Real<T> magnitude(int64_t i, int64_t j) const { return pivot_size(at(i, j)); }
   __device__ void make_real(int64_t i) const {
     if (hermitian) {
       at(i, i) = T(real_part(at(i, i)));
@@ -175,6 +175,7 @@ void factor_ldl(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor
           if (threadIdx.x == 0) {
             pivots_here[k] = pivots_here[last] = static_cast<int32_t>(pivot.two ? -(pivot.row + 1) : pivot.row + 1);
             a.make_real(k);
+            a.make_real(last);
           }
           if (pivot.singular) {
             info = info == 0 ? static_cast<int32_t>(k + 1) : info;
@@ -206,7 +207,7 @@ void ldl_factor(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor
 template <typename T>
 void solve_ldl(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor& b, bool hermitian) {
   const at::IntArrayRef batch = batch_of(b);
-  const at::Tensor factors = in_batch(ld, batch), exchanges = in_batch(pivots, batch, 1);
+  const at::Tensor factors = in_batch(ld, batch), exchanges = in_batch(pivots.to(at::kInt), batch, 1);
   // Read only; the type of its elements is that of the decomposition's matrix.
   T* const all_factors = const_cast<T*>(factors.const_data_ptr<T>());
   const int64_t row_step = factors.stride(-2), column_step = factors.stride(-1);

@@ -5,13 +5,18 @@
 // panel of kPanel columns; products of matrices apply the panel's reflectors to the other columns.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/BatchLinearAlgebra.h>
+#include <ATen/ops/linalg_lstsq_native.h>
 #include <ATen/ops/linalg_solve_triangular.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "engines/aten.h"
 #include "engines/for_each.muh"
@@ -54,8 +59,8 @@ struct Reflector {
       return; // the identity
     }
     const Real<T> length = std::hypot(std::abs(alpha), norm);
-    const Real<T> signed_length = real > Real<T>(0) ? -length : length;
-    tau = (T(signed_length) - alpha) / T(signed_length);
+    const Real<T> signed_length = real >= Real<T>(0) ? -length : length;
+    tau = (T(signed_length) - alpha) / signed_length;
     scale = T(1) / (alpha - T(signed_length));
     beta = T(signed_length);
   }
@@ -95,8 +100,17 @@ __global__ void C10_LAUNCH_BOUNDS_1(kPanelThreads) factor_panel_kernel(
         }
         constexpr Real<T> least = std::numeric_limits<Real<T>>::min() / std::numeric_limits<Real<T>>::epsilon();
         const bool precise = total > least && total < std::numeric_limits<Real<T>>::max();
-        const Reflector<T> reflector(x[k], precise ? std::sqrt(total) : scaled_norm(x + k + 1, rows - k - 1));
-        x[k] = reflector.beta;
+        Real<T> norm = precise ? std::sqrt(total) : scaled_norm(x + k + 1, rows - k - 1), unit(1);
+        const Real<T> length = std::hypot(std::abs(x[k]), norm);
+        if (length > Real<T>(0) && length < least) { // its reciprocal would overflow
+          unit = least;
+          for (int64_t row = k; row < rows; ++row) {
+            x[row] *= 1 / least;
+          }
+          norm = scaled_norm(x + k + 1, rows - k - 1);
+        }
+        const Reflector<T> reflector(x[k], norm);
+        x[k] = reflector.beta * unit;
         *shared_tau = reflector.tau;
         *shared_scale = reflector.scale;
         factors[number * factor_step + k] = reflector.tau;
@@ -210,6 +224,7 @@ void each_panel(int64_t count, bool last_first, const F& f) {
 }
 
 void geqrf(const at::Tensor& qr, const at::Tensor& tau) {
+  const OwnPrecision guard;
   if (qr.numel() == 0) {
     return;
   }
@@ -238,6 +253,7 @@ void multiply_by_q(
 }
 
 void ormqr(const at::Tensor& input, const at::Tensor& tau, const at::Tensor& other, bool left, bool transpose) {
+  const OwnPrecision guard;
   if (other.numel() == 0 || tau.numel() == 0) {
     return;
   }
@@ -248,6 +264,7 @@ void ormqr(const at::Tensor& input, const at::Tensor& tau, const at::Tensor& oth
 }
 
 at::Tensor& orgqr(at::Tensor& result, const at::Tensor& tau) {
+  const OwnPrecision guard;
   if (result.numel() == 0) {
     return result;
   }
@@ -266,12 +283,15 @@ at::Tensor& orgqr(at::Tensor& result, const at::Tensor& tau) {
 void lstsq(
     const at::Tensor& a, at::Tensor& b, at::Tensor& /*rank*/, at::Tensor& /*singular_values*/, at::Tensor& /*infos*/,
     double /*rcond*/, std::string /*driver*/) {
+  const OwnPrecision guard;
   if (a.numel() == 0 || b.numel() == 0) {
     return;
   }
   const int64_t rows = a.size(-2), columns = a.size(-1);
   const bool tall = rows >= columns;
-  const at::Tensor matrices = in_one_batch(a), right = in_one_batch(b);
+  const bool expands = batch_of(a) != batch_of(b);
+  const at::Tensor matrices = in_one_batch(expands ? in_batch(a, batch_of(b)).mT().contiguous().mT() : a);
+  const at::Tensor right = in_one_batch(b);
   // Of A, or of its adjoint: then A = R^H Q^H has the solution Q R^-H b of least norm.
   const at::Tensor qr = tall ? matrices : matrices.mH().mT().clone(at::MemoryFormat::Contiguous).mT();
   const int64_t size = std::min(rows, columns);
@@ -289,6 +309,15 @@ void lstsq(
 }
 
 } // namespace
+
+// torch's code computes what gels does not return, such as the rank, for the driver that is the CPU's default.
+std::tuple<at::Tensor&, at::Tensor&, at::Tensor&, at::Tensor&> linalg_lstsq_out(
+    const at::Tensor& self, const at::Tensor& b, std::optional<double> rcond,
+    std::optional<std::string_view> /*driver*/, at::Tensor& solution, at::Tensor& residuals, at::Tensor& rank,
+    at::Tensor& singular_values) {
+  return at::native::linalg_lstsq_out(self, b, rcond, "gels", solution, residuals, rank, singular_values);
+}
+
 } // namespace musa_ops_ported
 
 namespace at::native {

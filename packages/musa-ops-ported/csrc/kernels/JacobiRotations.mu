@@ -10,6 +10,8 @@
 #include <ATen/ops/linalg_householder_product.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/real.h>
+#include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/view_as_real.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
 
@@ -72,11 +74,11 @@ struct Products {
 // The rotation that makes two columns orthogonal.
 template <typename T>
 struct Rotation {
-  Real<T> cosine, sine;
+  Real<T> sine, half_tangent;
   T phase;
   bool needed;
 
-  __device__ Rotation(const Products<T>& products, Real<T> tolerance) : cosine(1), sine(0), phase(1) {
+  __device__ Rotation(const Products<T>& products, Real<T> tolerance) : sine(0), half_tangent(0), phase(1) {
     constexpr Real<T> least = kShortest<Real<T>> * kShortest<Real<T>>;
     const Real<T> magnitude = std::abs(products.both);
     // NaN is never orthogonal, so that it is reported as a failure.
@@ -86,14 +88,16 @@ struct Rotation {
       phase = conjugate_if(T(products.both / magnitude), true);
       const Real<T> zeta = (products.q - products.p) / (2 * magnitude);
       const Real<T> tangent = (zeta < 0 ? Real<T>(-1) : Real<T>(1)) / (std::abs(zeta) + std::hypot(Real<T>(1), zeta));
-      cosine = 1 / std::sqrt(1 + tangent * tangent);
+      const Real<T> cosine = 1 / std::sqrt(1 + tangent * tangent);
       sine = cosine * tangent;
+      half_tangent = sine / (1 + cosine);
     }
   }
   __device__ void rotate(T& x, T& y) const {
+    // With the tangent of half of the angle, lengths are kept exactly; rounding errors of cosine and sine would add up.
     const T before = x, other = y * phase;
-    x = before * cosine - other * sine;
-    y = before * sine + other * cosine;
+    x = before - (other + before * half_tangent) * sine;
+    y = other + (before - other * half_tangent) * sine;
   }
 };
 
@@ -228,7 +232,12 @@ at::Tensor in_one_batch(const at::Tensor& tensor, int64_t own) {
 std::tuple<at::Tensor, at::Tensor> scaled(const at::Tensor& matrices) {
   at::Tensor largest = matrices.abs().amax({1, 2}, /*keepdim=*/true);
   largest.masked_fill_(largest.eq(0), 1);
-  return {matrices.div(largest), largest};
+  if (!matrices.is_complex()) {
+    return {matrices.div(largest), largest};
+  }
+  // A division of complex numbers would invert the divisor, which may be tiny.
+  const at::Tensor parts = at::view_as_real(matrices.resolve_conj()).div(largest.unsqueeze(3));
+  return {at::view_as_complex(parts), largest};
 }
 
 // The vectors in the order of `places`.
@@ -241,14 +250,18 @@ void eigh(
   if (vectors.numel() == 0) {
     return;
   }
+  const OwnPrecision guard;
   const at::Tensor given = in_one_batch(vectors, 2);
   const at::Tensor triangle = upper ? given.triu(1) : given.tril(-1);
   at::Tensor hermitian = triangle.add(triangle.mH());
   const at::Tensor diagonal = given.diagonal(0, 1, 2);
   hermitian.diagonal(0, 1, 2).copy_(at::real(diagonal));
   const auto [matrix, largest] = scaled(hermitian);
-  // The shifted matrix is positive and well conditioned, so its singular vectors are the eigenvectors.
-  const at::Tensor shift = matrix.abs().sum(2).amax(1).clamp_min(1).mul(2);
+  // The shifted matrix is positive and well conditioned, so its singular vectors are the eigenvectors. A larger shift
+  // would cost digits; the root of the norm of the fourth power is near the largest eigenvalue, and not below it.
+  const at::Tensor square = matrix.matmul(matrix);
+  const at::Tensor bound = at::linalg_vector_norm(square.matmul(square), 2, {1, 2}).sqrt().sqrt();
+  const at::Tensor shift = bound.masked_fill(bound.eq(0), 1).mul(2);
   const at::Tensor columns = matrix.mT().clone(at::MemoryFormat::Contiguous);
   columns.diagonal(0, 1, 2).add_(shift.unsqueeze(1));
   infos.copy_(orthogonalize(columns, columns.size(2)).view_as(infos));
@@ -282,6 +295,7 @@ Decomposition decompose(const at::Tensor& matrices, bool with_vectors, bool full
     both.narrow(2, columns, columns).diagonal(0, 1, 2).fill_(1);
   }
   result.infos = orthogonalize(both, columns);
+  result.infos.masked_fill_(largest.isfinite().logical_not_().view(-1), 1); // a single column meets no other
   const at::Tensor norms = at::linalg_vector_norm(images, 2, {2});
   at::Tensor places;
   std::tie(result.values, places) = aten::sort(norms, /*stable=*/true, /*dim=*/1, /*descending=*/true);
@@ -326,6 +340,7 @@ void _linalg_svd(
     }
     return;
   }
+  const OwnPrecision guard;
   const at::Tensor matrices = in_one_batch(A, 2);
   const bool tall = A.size(-2) >= A.size(-1);
   const Decomposition result = decompose(tall ? matrices : matrices.mH(), compute_uv, full_matrices);

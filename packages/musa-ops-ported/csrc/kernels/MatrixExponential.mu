@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 
+#include "engines/matrices.muh"
 #include "kernels.h"
 
 namespace musa_ops_ported {
@@ -25,13 +26,17 @@ at::Tensor linalg_matrix_exp(const at::Tensor& self) {
   if (self.numel() == 0) {
     return self.clone();
   }
+  if (self.size(-1) == 1) {
+    return self.exp();
+  }
+  const OwnPrecision guard;
   const at::ScalarType wide = at::toOpMathType(self.scalar_type());
   if (wide != self.scalar_type()) {
     return linalg_matrix_exp(self.to(wide)).to(self.scalar_type());
   }
   const at::Tensor norms = self.abs().sum(-2, /*keepdim=*/true).amax(-1, /*keepdim=*/true);
   // A norm that is not finite scales nothing: the result is not finite either.
-  const at::Tensor halvings = norms.div(c10::toRealValueType(wide) == at::kDouble ? 0.5 : 2).log2().ceil().clamp(0, 2000).nan_to_num(0);
+  const at::Tensor halvings = norms.div(c10::toRealValueType(wide) == at::kDouble ? 0.5 : 2).log2().ceil().nan_to_num(0, 0, 0).clamp_min(0);
   const at::Tensor a = self.mul(halvings.neg().exp2());
   const at::Tensor a2 = a.matmul(a), a3 = a2.matmul(a), a4 = a2.matmul(a2);
   std::array<double, 17> inverse_factorials{1};

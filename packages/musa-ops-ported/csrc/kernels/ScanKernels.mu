@@ -271,14 +271,17 @@ struct RunningComplexLogSum {
   __device__ Value identity() const {
     return {-std::numeric_limits<Part>::infinity(), std::numeric_limits<Part>::max()};
   }
-  __device__ Value load(T x, int64_t) const { return static_cast<Complex>(x); }
+  __device__ Value load(T x, int64_t) const { return x != x ? not_a_number() : static_cast<Complex>(x); }
+  __device__ Value not_a_number() const {
+    constexpr Part nan = std::numeric_limits<Part>::quiet_NaN();
+    return {nan, nan};
+  }
   __device__ Value combine(Value a, Value b) const {
     if (a == identity() || b == identity()) {
       return a == identity() ? b : a;
     }
     if (a != a || b != b) {
-      constexpr Part nan = std::numeric_limits<Part>::quiet_NaN();
-      return {nan, nan};
+      return not_a_number();
     }
     const bool swap = !(a.real() < b.real());
     const Complex high = swap ? a : b, low = swap ? b : a;

@@ -4,7 +4,13 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/SymIntArrayRef.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <musa_runtime/op_pack.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <tuple>
 
 // Convolutions that no pack serves (double precision, integers), as products of matrices: the elements below each
 // position of the window are one column.
@@ -118,13 +124,21 @@ struct ConvolutionArguments {
   SlidingWindow window() const { return {stride, padding, dilation, groups}; }
 
   DimVector result_sizes(const Tensor& input, const Tensor& weight, bool transposed) const {
+    TORCH_CHECK(weight.numel() != 0, "the weight of a convolution needs elements, but has the shape ", weight.sizes());
     DimVector sizes{input.size(0), transposed ? weight.size(1) * groups : weight.size(0)};
     for (size_t i = 0; i < stride.size(); ++i) {
       const auto dim = static_cast<int64_t>(i) + 2;
       const int64_t reach = dilation[i] * (weight.size(dim) - 1) + 1;
+      TORCH_CHECK(
+          !transposed || output_padding[i] < std::max(stride[i], dilation[i]),
+          "output padding must be smaller than either stride or dilation, but got output_padding ", output_padding,
+          ", stride ", stride, ", dilation ", dilation);
       sizes.push_back(
           transposed ? (input.size(dim) - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i]
                      : (input.size(dim) + 2 * padding[i] - reach) / stride[i] + 1);
+      TORCH_CHECK(
+          sizes.back() > 0, "the output of this convolution would have the size ", sizes.back(), " in dimension ", dim,
+          "; its input has the shape ", input.sizes());
     }
     return sizes;
   }
@@ -135,6 +149,7 @@ Tensor convolution_overrideable(
     c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding,
     c10::SymInt groups) {
   const ConvolutionArguments arguments(stride, padding, dilation, output_padding, groups);
+  const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
   const DimVector sizes = arguments.result_sizes(input, weight, transposed);
   Tensor result = transposed ? arguments.window().large_from_small(input, weight, sizes)
                              : arguments.window().small_from_large(input, weight, sizes);
@@ -143,7 +158,7 @@ Tensor convolution_overrideable(
     channels[1] = bias->numel();
     result.add_(bias->reshape(channels));
   }
-  return result;
+  return result.contiguous(input.suggest_memory_format());
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward_overrideable(
@@ -151,15 +166,22 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_overrideable(
     c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding,
     c10::SymInt groups, std::array<bool, 3> output_mask) {
   const ConvolutionArguments arguments(stride, padding, dilation, output_padding, groups);
+  const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
   const SlidingWindow window = arguments.window();
+  const DimVector sizes = arguments.result_sizes(input, weight, transposed);
+  TORCH_CHECK(
+      grad_output.sizes() == sizes, "grad_output has the shape ", grad_output.sizes(), ", but the convolution has a ",
+      "result of the shape ", sizes);
   Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) {
     grad_input = transposed ? window.small_from_large(grad_output, weight, input.sizes())
                             : window.large_from_small(grad_output, weight, input.sizes());
+    grad_input = grad_input.contiguous(input.suggest_memory_format());
   }
   if (output_mask[1]) {
     grad_weight = transposed ? window.weight_gradient(input, grad_output, weight.sizes())
                              : window.weight_gradient(grad_output, input, weight.sizes());
+    grad_weight = grad_weight.contiguous(weight.suggest_memory_format());
   }
   if (output_mask[2]) {
     DimVector others{0};
