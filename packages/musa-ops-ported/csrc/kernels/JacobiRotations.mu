@@ -228,17 +228,25 @@ at::Tensor in_one_batch(const at::Tensor& tensor, int64_t own) {
   return tensor.reshape(sizes);
 }
 
-// Divides matrices by their largest magnitudes, so that squares neither overflow nor underflow, and returns those.
-std::tuple<at::Tensor, at::Tensor> scaled(const at::Tensor& matrices) {
-  at::Tensor largest = matrices.abs().amax({1, 2}, /*keepdim=*/true);
-  largest.masked_fill_(largest.eq(0), 1);
-  if (!matrices.is_complex()) {
-    return {matrices.div(largest), largest};
+// Matrices divided by their largest magnitudes, so that squares neither overflow nor underflow.
+struct Scaled {
+  at::Tensor matrices, largest, failed;
+
+  explicit Scaled(const at::Tensor& given) : largest(given.abs().amax({1, 2}, /*keepdim=*/true)) {
+    failed = largest.isfinite().logical_not_();
+    const at::Tensor divisor = largest.masked_fill(failed.logical_or(largest.eq(0)), 1);
+    if (given.is_complex()) {
+      // A division of complex numbers would invert the divisor, which may be tiny.
+      matrices = at::view_as_complex(at::view_as_real(given.resolve_conj()).div(divisor.unsqueeze(3)));
+    } else {
+      matrices = given.div(divisor);
+    }
+    matrices.masked_fill_(failed, 0); // no number of rotations would succeed
   }
-  // A division of complex numbers would invert the divisor, which may be tiny.
-  const at::Tensor parts = at::view_as_real(matrices.resolve_conj()).div(largest.unsqueeze(3));
-  return {at::view_as_complex(parts), largest};
-}
+
+  // 1 for each matrix that failed, also in the rotations.
+  at::Tensor infos(const at::Tensor& of_rotations) const { return of_rotations.masked_fill(failed.view(-1), 1); }
+};
 
 // The vectors in the order of `places`.
 at::Tensor ordered(const at::Tensor& vectors, const at::Tensor& places) {
@@ -256,7 +264,8 @@ void eigh(
   at::Tensor hermitian = triangle.add(triangle.mH());
   const at::Tensor diagonal = given.diagonal(0, 1, 2);
   hermitian.diagonal(0, 1, 2).copy_(at::real(diagonal));
-  const auto [matrix, largest] = scaled(hermitian);
+  const Scaled scaled(hermitian);
+  const at::Tensor& matrix = scaled.matrices;
   // The shifted matrix is positive and well conditioned, so its singular vectors are the eigenvectors. A larger shift
   // would cost digits; the root of the norm of the fourth power is near the largest eigenvalue, and not below it.
   const at::Tensor square = matrix.matmul(matrix);
@@ -264,13 +273,13 @@ void eigh(
   const at::Tensor shift = bound.masked_fill(bound.eq(0), 1).mul(2);
   const at::Tensor columns = matrix.mT().clone(at::MemoryFormat::Contiguous);
   columns.diagonal(0, 1, 2).add_(shift.unsqueeze(1));
-  infos.copy_(orthogonalize(columns, columns.size(2)).view_as(infos));
+  infos.copy_(scaled.infos(orthogonalize(columns, columns.size(2))).view_as(infos));
   const at::Tensor units = columns.div(at::linalg_vector_norm(columns, 2, {2}, /*keepdim=*/true));
   // Of the given matrix, for which the shift would cost digits.
   const at::Tensor products = matrix.matmul(units.mT()).mul_(units.mT().conj()).sum(1);
   const auto [sorted, places] = aten::sort(
       at::real(products), /*stable=*/true, /*dim=*/1, /*descending=*/false);
-  in_one_batch(values, 1).copy_(sorted.mul(largest.squeeze(2)));
+  in_one_batch(values, 1).copy_(sorted.mul(scaled.largest.squeeze(2)));
   vectors.copy_(ordered(units, places).mT().view(vectors.sizes()));
 }
 
@@ -280,7 +289,8 @@ struct Decomposition {
 };
 Decomposition decompose(const at::Tensor& matrices, bool with_vectors, bool full) {
   const int64_t count = matrices.size(0), rows = matrices.size(1), columns = matrices.size(2);
-  const auto [matrix, largest] = scaled(matrices);
+  const Scaled scaled(matrices);
+  const at::Tensor& matrix = scaled.matrices;
   Decomposition result;
   at::Tensor square = matrix, qr, tau;
   if (rows > columns) {
@@ -294,8 +304,7 @@ Decomposition decompose(const at::Tensor& matrices, bool with_vectors, bool full
   if (with_vectors) {
     both.narrow(2, columns, columns).diagonal(0, 1, 2).fill_(1);
   }
-  result.infos = orthogonalize(both, columns);
-  result.infos.masked_fill_(largest.isfinite().logical_not_().view(-1), 1); // a single column meets no other
+  result.infos = scaled.infos(orthogonalize(both, columns));
   const at::Tensor norms = at::linalg_vector_norm(images, 2, {2});
   at::Tensor places;
   std::tie(result.values, places) = aten::sort(norms, /*stable=*/true, /*dim=*/1, /*descending=*/true);
@@ -319,7 +328,7 @@ Decomposition decompose(const at::Tensor& matrices, bool with_vectors, bool full
     }
     result.left = left.mT();
   }
-  result.values = result.values.mul(largest.squeeze(2));
+  result.values = result.values.mul(scaled.largest.squeeze(2));
   return result;
 }
 
