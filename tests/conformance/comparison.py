@@ -158,6 +158,7 @@ def require_near_in_norm(expected: Any, actual: Any, precise: Any, device: str) 
         if not (left.is_floating_point() or left.is_complex()):
             require_same(left, right, "cpu", path=f"result[{index}]")
             continue
+        precision = torch.finfo(left.dtype)
         rounded = exact.to(left.dtype)
         # Both may be infinite: the dtype may be too narrow for the exact value.
         known = (rounded == right) | ((rounded != rounded) & (right != right))
@@ -166,7 +167,9 @@ def require_near_in_norm(expected: Any, actual: Any, precise: Any, device: str) 
         theirs = (left.to(exact.dtype) - exact).abs().masked_fill(~finite, 0)
         theirs = theirs.masked_fill(~theirs.isfinite(), 0)
         limit = max(
-            _ERRORS_OF_ROUNDING[torch.finfo(left.dtype).bits // 8] * torch.finfo(left.dtype).eps * float(size),
+            _ERRORS_OF_ROUNDING[torch.finfo(left.dtype).bits // 8]
+            * torch.finfo(left.dtype).eps
+            * float(size),
             _ERRORS_OF_THE_CPU * float(theirs.max()) if theirs.numel() else 0.0,
         )
         near = (right.to(exact.dtype) - exact).abs() <= limit

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Results that are not unique, compared by what is.
+"""Comparison of results that are not unique, by their unique properties.
 
-Decompositions: the values, the product of the factors, and the orthogonality of each factor. The signs of
-vectors are free, and bases of subspaces whose values are equal or zero. Logarithms of complex sums: the angle,
-of which each order of the terms gives another multiple of a full turn.
+Of decompositions, these are the values, the product of the factors, and the orthogonality of each factor. The
+signs of vectors are free, and so are bases of subspaces whose values are equal or zero. The angle of the
+logarithm of a complex sum is unique up to full turns: each order of the terms gives another multiple.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Tensors = tuple[torch.Tensor, ...]
 
 
 def invariants(op: Any, value: Any) -> Any:
-    """What is unique in `value`, which the operator (or the one of this name) returned; `value` itself for others.
+    """The unique properties of `value`, which an operator returned; `value` itself for most operators.
 
-    Computed in double precision on the CPU, and returned in the dtype and on the device of the result.
+    `op` is an entry of torch's database or a name. Computed in double precision on the CPU, and returned in the dtype and on the device of the result.
     """
     name = op if isinstance(op, str) else getattr(op, "name", "")
     function = _FUNCTIONS.get(_canonical(name))

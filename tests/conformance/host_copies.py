@@ -24,8 +24,12 @@ from tests.harness.device import host_can_address_device_memory
 LIST = Path(__file__).with_name("host_copies.json")
 # The first pattern that an operator's name matches gives its reason.
 REASONS = {
-    r"linalg_eig": "torch.cuda computes it on the host too, except for large matrices, for which it calls MAGMA or cuSOLVER",
-    r"linalg_lstsq": "the drivers gelsy, gelss and gelsd of LAPACK; torch.cuda has gels alone, and refuses these",
+    r"linalg_eig": (
+        "torch.cuda computes it on the host too, except for large matrices, for which it calls MAGMA or cuSOLVER"
+    ),
+    r"linalg_lstsq": (
+        "the drivers gelsy, gelss and gelsd of LAPACK; torch.cuda has gels alone, and refuses these"
+    ),
     r"_sparse_mm_reduce_impl": "torch.cuda does not have it",
 }
 

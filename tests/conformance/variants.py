@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from . import operators
 from .comparison import (
     FarApart,
     Mismatch,
@@ -22,7 +23,6 @@ from .comparison import (
     require_same,
     require_same_outcome,
 )
-from . import operators
 from .decompositions import invariants
 from .float_statistics import with_float_statistics
 from .places import settled
@@ -149,9 +149,7 @@ def require_same_outcome_or_near(
         exact = outcome_of(precise)
         if getattr(op, "full_name", None) not in operators.AMPLIFY_ROUNDING or exact.error is not None:
             raise
-        require_near_in_norm(
-            *(tensors_in(outcome.value) for outcome in (expected, actual, exact)), device
-        )
+        require_near_in_norm(*(tensors_in(outcome.value) for outcome in (expected, actual, exact)), device)
 
 
 def in_place(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = DEFAULT) -> None:

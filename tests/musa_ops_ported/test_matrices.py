@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Decompositions of small and large matrices. Errors are relative to the norm, in units of the dtype's precision.
+"""Decompositions of small and large matrices. Errors are relative to the norm, in units of the precision.
 
-Large means that several parts, panels or blocks of the device work on a matrix. Nothing is computed on copies.
+Several parts, panels or blocks of the device work on a large matrix. Nothing is computed on copies.
 """
 
 from __future__ import annotations

@@ -60,13 +60,20 @@ def test_layout_of_channels_last():
 
 def test_no_images():
     for x in (torch.empty(0, 4, 6, 6), torch.empty(0, 4, 6, 6, dtype=torch.float64)):
-        assert F.conv2d(x.to("musa"), torch.ones(3, 4, 3, 3, dtype=x.dtype, device="musa")).shape == (0, 3, 4, 4)
+        assert F.conv2d(x.to("musa"), torch.ones(3, 4, 3, 3, dtype=x.dtype, device="musa")).shape == (
+            0,
+            3,
+            4,
+            4,
+        )
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x, w: torch.ops.aten.convolution(x, w[:, :, :0], None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1),
+        lambda x, w: torch.ops.aten.convolution(
+            x, w[:, :, :0], None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1
+        ),
         lambda x, w: F.conv2d(x, w, dilation=(0, 1)),
         lambda x, w: F.conv2d(x[:, :, :2, :2], w),
         lambda x, w: F.conv_transpose2d(x, w, output_padding=1),

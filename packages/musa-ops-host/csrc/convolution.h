@@ -17,9 +17,9 @@
 namespace musa_ops_host {
 
 inline at::Tensor convolution_on_host(
-    musa_runtime::HostForms& forms, const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-    c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
-    c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+    musa_runtime::HostForms& forms, const at::Tensor& input, const at::Tensor& weight,
+    const std::optional<at::Tensor>& bias, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding,
+    c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
   const at::Tensor host_input = forms.host(input);
   const at::Tensor host_weight = forms.host(weight);
   const std::optional<at::Tensor> host_bias = forms.host(bias);

@@ -35,8 +35,7 @@ at::Tensor convolution_overrideable(
   }
   HostScope scope;
   scope.set_name("aten::convolution");
-  return convolution_on_host(
-      scope, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+  return convolution_on_host(scope, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_overrideable(

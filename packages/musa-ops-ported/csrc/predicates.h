@@ -41,7 +41,8 @@ bool declined_by_libraries(const at::Tensor& first, const Rest&... rest) {
 // Whether linalg.lstsq uses torch.cuda's driver. The others exist for the CPU alone.
 template <typename... Outs>
 bool by_reflectors(
-    const at::Tensor&, const at::Tensor&, std::optional<double>, std::optional<std::string_view> driver, const Outs&...) {
+    const at::Tensor&, const at::Tensor&, std::optional<double>, std::optional<std::string_view> driver,
+    const Outs&...) {
   return !driver.has_value() || *driver == "gels";
 }
 

@@ -46,7 +46,10 @@ struct InverseOfTwo {
   T e, e_mirrored, p, q, scale;
 
   __device__ InverseOfTwo(const SymmetricMatrix<T>& a, int64_t k)
-      : e(a.at(k + 1, k)), e_mirrored(a.mirrored(e)), p(a.at(k, k) / e_mirrored), q(a.at(k + 1, k + 1) / e),
+      : e(a.at(k + 1, k)),
+        e_mirrored(a.mirrored(e)),
+        p(a.at(k, k) / e_mirrored),
+        q(a.at(k + 1, k + 1) / e),
         scale(T(1) / (p * q - T(1))) {}
   // (x, y) times the inverse.
   __device__ T first_of_row(const T& x, const T& y) const { return scale / e_mirrored * (q * x - y); }
@@ -58,7 +61,7 @@ struct InverseOfTwo {
 
 struct Pivot {
   int64_t row; // exchanged with the last row of the block of D
-  bool two;    // rows in the block
+  bool two; // rows in the block
   bool singular;
 };
 
@@ -199,9 +202,8 @@ void factor_ldl(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor
 }
 void ldl_factor(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor& infos, bool upper, bool hermitian) {
   TORCH_INTERNAL_ASSERT(!upper, "torch's operators decompose the lower triangle");
-  MUSA_DISPATCH(ld.scalar_type(), "ldl_factor", (MUSA_LAPACK_TYPES), {
-    factor_ldl<scalar_t>(ld, pivots, infos, hermitian);
-  });
+  MUSA_DISPATCH(
+      ld.scalar_type(), "ldl_factor", (MUSA_LAPACK_TYPES), { factor_ldl<scalar_t>(ld, pivots, infos, hermitian); });
 }
 
 template <typename T>
@@ -262,9 +264,8 @@ void solve_ldl(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor&
 }
 void ldl_solve(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor& result, bool upper, bool hermitian) {
   TORCH_INTERNAL_ASSERT(!upper, "torch's operators decompose the lower triangle");
-  MUSA_DISPATCH(ld.scalar_type(), "ldl_solve", (MUSA_LAPACK_TYPES), {
-    solve_ldl<scalar_t>(ld, pivots, result, hermitian);
-  });
+  MUSA_DISPATCH(
+      ld.scalar_type(), "ldl_solve", (MUSA_LAPACK_TYPES), { solve_ldl<scalar_t>(ld, pivots, result, hermitian); });
 }
 
 } // namespace

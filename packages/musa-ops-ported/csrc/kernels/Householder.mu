@@ -69,8 +69,8 @@ struct Reflector {
 // Decomposes matrices of `columns` columns in place, one block for each.
 template <typename T>
 __global__ void C10_LAUNCH_BOUNDS_1(kPanelThreads) factor_panel_kernel(
-    T* const matrices, const int64_t matrix_step, const int64_t column_step, T* const factors, const int64_t factor_step,
-    const int64_t rows, const int64_t columns, const int64_t count) {
+    T* const matrices, const int64_t matrix_step, const int64_t column_step, T* const factors,
+    const int64_t factor_step, const int64_t rows, const int64_t columns, const int64_t count) {
   alignas(16) __shared__ unsigned char room[(kPanel * kLanes + 2) * sizeof(T)];
   T* const sums = reinterpret_cast<T*>(room); // kLanes for each column
   T* const shared_tau = sums + kPanel * kLanes;

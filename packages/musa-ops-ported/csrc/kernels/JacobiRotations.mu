@@ -277,8 +277,7 @@ void eigh(
   const at::Tensor units = columns.div(at::linalg_vector_norm(columns, 2, {2}, /*keepdim=*/true));
   // Of the given matrix, for which the shift would cost digits.
   const at::Tensor products = matrix.matmul(units.mT()).mul_(units.mT().conj()).sum(1);
-  const auto [sorted, places] = aten::sort(
-      at::real(products), /*stable=*/true, /*dim=*/1, /*descending=*/false);
+  const auto [sorted, places] = aten::sort(at::real(products), /*stable=*/true, /*dim=*/1, /*descending=*/false);
   in_one_batch(values, 1).copy_(sorted.mul(scaled.largest.squeeze(2)));
   vectors.copy_(ordered(units, places).mT().view(vectors.sizes()));
 }

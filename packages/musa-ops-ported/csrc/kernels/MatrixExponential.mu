@@ -15,8 +15,7 @@
 namespace musa_ops_ported {
 
 at::Tensor linalg_matrix_exp(const at::Tensor& self) {
-  TORCH_CHECK(
-      self.dim() >= 2, "linalg.matrix_exp: The input tensor A must have at least 2 dimensions.");
+  TORCH_CHECK(self.dim() >= 2, "linalg.matrix_exp: The input tensor A must have at least 2 dimensions.");
   TORCH_CHECK(
       self.size(-1) == self.size(-2), "linalg.matrix_exp: A must be batches of square matrices, but they are ",
       self.size(-2), " by ", self.size(-1), " matrices");
@@ -36,7 +35,8 @@ at::Tensor linalg_matrix_exp(const at::Tensor& self) {
   }
   const at::Tensor norms = self.abs().sum(-2, /*keepdim=*/true).amax(-1, /*keepdim=*/true);
   // A norm that is not finite scales nothing: the result is not finite either.
-  const at::Tensor halvings = norms.div(c10::toRealValueType(wide) == at::kDouble ? 0.5 : 2).log2().ceil().nan_to_num(0, 0, 0).clamp_min(0);
+  const at::Tensor halvings =
+      norms.div(c10::toRealValueType(wide) == at::kDouble ? 0.5 : 2).log2().ceil().nan_to_num(0, 0, 0).clamp_min(0);
   const at::Tensor a = self.mul(halvings.neg().exp2());
   const at::Tensor a2 = a.matmul(a), a3 = a2.matmul(a), a4 = a2.matmul(a2);
   std::array<double, 17> inverse_factorials{1};

@@ -37,7 +37,8 @@ struct SlidingWindow {
     }
     const Tensor padded = at::constant_pad_nd(images, pads, 0);
     const int64_t channels = images.size(1) / groups;
-    DimVector sizes{images.size(0), groups, channels}, strides{padded.stride(0), padded.stride(1) * channels, padded.stride(1)};
+    DimVector sizes{images.size(0), groups, channels},
+        strides{padded.stride(0), padded.stride(1) * channels, padded.stride(1)};
     for (size_t i = 0; i < space(); ++i) {
       sizes.push_back(window[i]);
       strides.push_back(padded.stride(static_cast<int64_t>(i) + 2) * dilation[i]);
@@ -47,7 +48,8 @@ struct SlidingWindow {
       strides.push_back(padded.stride(static_cast<int64_t>(i) + 2) * stride[i]);
     }
     return padded.as_strided(sizes, strides, padded.storage_offset())
-        .reshape({images.size(0), groups, channels * c10::multiply_integers(window), c10::multiply_integers(positions)});
+        .reshape(
+            {images.size(0), groups, channels * c10::multiply_integers(window), c10::multiply_integers(positions)});
   }
 
   // The sum of columns at each element of images of these sizes: the transpose of columns().
@@ -113,8 +115,10 @@ struct ConvolutionArguments {
   ConvolutionArguments(
       c10::SymIntArrayRef stride_, c10::SymIntArrayRef padding_, c10::SymIntArrayRef dilation_,
       c10::SymIntArrayRef output_padding_, const c10::SymInt& groups_)
-      : stride(C10_AS_INTARRAYREF_SLOW(stride_)), padding(C10_AS_INTARRAYREF_SLOW(padding_)),
-        dilation(C10_AS_INTARRAYREF_SLOW(dilation_)), output_padding(C10_AS_INTARRAYREF_SLOW(output_padding_)),
+      : stride(C10_AS_INTARRAYREF_SLOW(stride_)),
+        padding(C10_AS_INTARRAYREF_SLOW(padding_)),
+        dilation(C10_AS_INTARRAYREF_SLOW(dilation_)),
+        output_padding(C10_AS_INTARRAYREF_SLOW(output_padding_)),
         groups(groups_.expect_int()) {
     for (const int64_t step : dilation) {
       TORCH_CHECK(step > 0, "non-positive dilation is not supported");
