@@ -137,8 +137,8 @@ def require_nearer(
             )
 
 
-# Multiples of the dtype's precision, relative to the largest magnitude, and of the CPU's largest error. Results in
-# half types are computed in float32 and rounded once.
+# Multiples of the dtype's precision, relative to the largest magnitude, and of the CPU's largest error. Results
+# in half types are computed in float32 and rounded once.
 _ERRORS_OF_ROUNDING = {2: 2, 4: 64, 8: 64}
 _ERRORS_OF_THE_CPU = 10
 
@@ -167,9 +167,7 @@ def require_near_in_norm(expected: Any, actual: Any, precise: Any, device: str) 
         theirs = (left.to(exact.dtype) - exact).abs().masked_fill(~finite, 0)
         theirs = theirs.masked_fill(~theirs.isfinite(), 0)
         limit = max(
-            _ERRORS_OF_ROUNDING[torch.finfo(left.dtype).bits // 8]
-            * torch.finfo(left.dtype).eps
-            * float(size),
+            _ERRORS_OF_ROUNDING[precision.bits // 8] * precision.eps * float(size),
             _ERRORS_OF_THE_CPU * float(theirs.max()) if theirs.numel() else 0.0,
         )
         near = (right.to(exact.dtype) - exact).abs() <= limit

@@ -92,8 +92,8 @@ BEGINS_WITH_NONZERO = {"_to_sparse", "_to_sparse_bsc", "_to_sparse_bsr", "_to_sp
 # Indexing has the tag only because of masks.
 TAKES_MASKS = {"index", "index_put", "index_put_", "_index_put_impl_"}
 
-# (operator, argument) -> the value that the CPU's kernel gets. A device's default driver is torch.cuda's; torch's
-# code for the CPU has another.
+# (operator, argument) -> the value that the CPU's kernel gets. A device's default driver is torch.cuda's;
+# torch's code for the CPU has another.
 DEFAULTS_OF_DEVICES = {("linalg_lstsq.out", "driver"): 'driver.value_or("gels")'}
 
 HEADER = """\
