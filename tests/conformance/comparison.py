@@ -137,8 +137,8 @@ def require_nearer(
             )
 
 
-# Multiples of the dtype's precision, relative to the largest magnitude, and of the CPU's largest error. Results
-# in half types are computed in float32 and rounded once.
+# Multiples of the dtype's precision, relative to the largest magnitude, and of the CPU's largest error. Half
+# types are computed in float32 and rounded once.
 _ERRORS_OF_ROUNDING = {2: 2, 4: 64, 8: 64}
 _ERRORS_OF_THE_CPU = 10
 

@@ -20,7 +20,8 @@ Tensors = tuple[torch.Tensor, ...]
 def invariants(op: Any, value: Any) -> Any:
     """The unique properties of `value`, which an operator returned; `value` itself for most operators.
 
-    `op` is an entry of torch's database or a name. Computed in double precision on the CPU, and returned in the dtype and on the device of the result.
+    `op` is an entry of torch's database or a name. They are computed in double precision on the CPU, and
+    returned in the dtype and on the device of the result.
     """
     name = op if isinstance(op, str) else getattr(op, "name", "")
     function = _FUNCTIONS.get(_canonical(name))

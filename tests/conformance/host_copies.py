@@ -25,7 +25,7 @@ LIST = Path(__file__).with_name("host_copies.json")
 # The first pattern that an operator's name matches gives its reason.
 REASONS = {
     r"linalg_eig": (
-        "torch.cuda computes it on the host too, except for large matrices, for which it calls MAGMA or cuSOLVER"
+        "torch.cuda computes it on the host too, except for large matrices, which MAGMA or cuSOLVER gets"
     ),
     r"linalg_lstsq": (
         "the drivers gelsy, gelss and gelsd of LAPACK; torch.cuda has gels alone, and refuses these"
