@@ -30,7 +30,6 @@ REASONS = {
     r"linalg_lstsq": (
         "the drivers gelsy, gelss and gelsd of LAPACK; torch.cuda has gels alone, and refuses these"
     ),
-    r"_sparse_mm_reduce_impl": "torch.cuda does not have it",
 }
 
 

@@ -13,7 +13,7 @@ from tests.harness.subprocesses import run_module
 
 pytestmark = pytest.mark.once
 
-MOST_OPERATORS = 5
+MOST_OPERATORS = 3
 
 
 def stale(ops: list[str]) -> list[str]:

@@ -296,3 +296,34 @@ def test_tensors_of_another_device_than_the_current_one(served, musa):
             torch.testing.assert_close((copy @ other.to(place)).cpu(), dense @ other)
     empty = torch.sparse_coo_tensor(size=(3, 4), device=place)
     assert empty._values().device == place and (empty + empty).coalesce()._indices().device == place
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+@pytest.mark.parametrize("shape", [(5, 4, 3), (30, 20, 7), (6, 1, 3), (3, 4, 2)], ids=str)
+def test_products_that_are_reduced_by_row(served, shape, reduce):
+    rows, columns, width = shape
+    dense = thinned(rows, columns)
+    dense[1] = 0  # a row without elements
+    if shape == (3, 4, 2):
+        dense.zero_()
+    here = [dense.to_sparse_csr().requires_grad_(), drawn(columns, width, seed=1).requires_grad_()]
+    there = [each.detach().to("musa").requires_grad_() for each in here]
+    expected, result = (torch.sparse.mm(*operands, reduce) for operands in (here, there))
+    torch.testing.assert_close(result.cpu(), expected)
+    cotangent = drawn(rows, width, seed=2)
+    expected.backward(cotangent)
+    result.backward(cotangent.to("musa"))
+    torch.testing.assert_close(there[0].grad.cpu().values(), here[0].grad.values())
+    torch.testing.assert_close(there[1].grad.cpu(), here[1].grad)
+
+
+def test_reductions_by_row_refuse_what_they_do_not_take(musa):
+    matrix, dense = thinned(4, 4).to_sparse_csr(), drawn(4, 2)
+    for call in (
+        lambda place: torch.sparse.mm(matrix.to(place), dense.to(place), "prod"),
+        lambda place: torch.sparse.mm(matrix.to(place), dense[:3].to(place), "sum"),
+        lambda place: torch.sparse.mm(matrix.to(place), dense.double().to(place), "sum"),
+    ):
+        for place in ("cpu", "musa"):
+            with pytest.raises(RuntimeError):
+                call(place)

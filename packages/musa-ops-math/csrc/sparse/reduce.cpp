@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/_convert_indices_from_csr_to_coo.h>
+#include <ATen/ops/_sparse_compressed_tensor_unsafe.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <guarded.h>
+#include <torch/library.h>
+
+#include <array>
+#include <string_view>
+#include <tuple>
+
+// torch.sparse.mm(A, B, reduce): instead of the sum, the mean, largest or smallest of the products in a row of a CSR matrix.
+// torch.cuda does not have it.
+
+namespace musa_ops_math::sparse {
+namespace {
+
+using at::Tensor;
+
+// The elements of a CSR matrix with their coordinates.
+struct Elements {
+  Tensor rows, columns, values;
+  int64_t count;
+
+  explicit Elements(const Tensor& matrix) : values(matrix.values()), count(values.size(0)) {
+    const Tensor coordinates =
+        at::_convert_indices_from_csr_to_coo(matrix.crow_indices(), matrix.col_indices(), /*out_int32=*/false);
+    rows = coordinates.select(0, 0);
+    columns = coordinates.select(0, 1);
+  }
+
+  // The number of elements in the row of each element.
+  Tensor row_sizes(const Tensor& matrix) const { return sizes_of_rows(matrix).index_select(0, rows).unsqueeze(1); }
+  static Tensor sizes_of_rows(const Tensor& matrix) { return matrix.crow_indices().diff(); }
+};
+
+void check(const Tensor& self, const Tensor& other, std::string_view reduce) {
+  TORCH_CHECK(
+      self.layout() == at::kSparseCsr && self.dim() == 2 && other.layout() == at::kStrided && other.dim() == 2,
+      "torch.sparse.mm with reduce expects a CSR matrix and a dense matrix, but got the layouts ", self.layout(), " and ",
+      other.layout(), " with ", self.dim(), " and ", other.dim(), " dimensions");
+  TORCH_CHECK(
+      self.values().dim() == 1 && self.size(1) == other.size(0), "torch.sparse.mm with reduce: shapes ", self.sizes(),
+      " and ", other.sizes(), " cannot be multiplied");
+  TORCH_CHECK(
+      self.scalar_type() == other.scalar_type(), "torch.sparse.mm with reduce: expected matrices of one dtype, but got ",
+      self.scalar_type(), " and ", other.scalar_type());
+  TORCH_CHECK(
+      reduce == "sum" || reduce == "mean" || reduce == "amax" || reduce == "amin",
+      "torch.sparse.mm: reduce must be sum, mean, amax or amin, but is ", reduce);
+}
+
+std::tuple<Tensor, Tensor> reduce_products(const Tensor& self, const Tensor& other, std::string_view reduce) {
+  check(self, other, reduce);
+  const at::TensorOptions places = other.options().dtype(at::kLong);
+  if (reduce == "sum" || reduce == "mean") {
+    Tensor sum = at::mm(self, other);
+    if (reduce == "mean") {
+      sum = sum.div(Elements::sizes_of_rows(self).clamp_min(1).unsqueeze(1));
+    }
+    return {sum.to(other.scalar_type()), at::empty({0}, places)};
+  }
+  const Elements elements(self);
+  const Tensor products = elements.values.unsqueeze(1).mul(other.index_select(0, elements.columns));
+  const Tensor rows = elements.rows.unsqueeze(1).expand(products.sizes());
+  const Tensor out = at::zeros({self.size(0), other.size(1)}, other.options())
+                         .scatter_reduce(0, rows, products, c10::string_view(reduce), /*include_self=*/false);
+  if (!self.requires_grad() && !other.requires_grad()) {
+    return {out, at::empty({0}, places)}; // only the gradient needs the places
+  }
+  // The first element with the chosen product; a row without elements has the number of elements.
+  const Tensor chosen = out.index_select(0, elements.rows);
+  const Tensor same = products.eq(chosen).logical_or_(products.isnan().logical_and_(chosen.isnan()));
+  const Tensor numbers = at::arange(elements.count, places).unsqueeze(1).expand(products.sizes());
+  const Tensor none = at::full({}, elements.count, places);
+  const Tensor first = at::full(out.sizes(), elements.count, places)
+                           .scatter_reduce(0, rows, at::where(same, numbers, none), "amin");
+  return {out, first};
+}
+
+std::tuple<Tensor, Tensor> reduce_products_backward(
+    const Tensor& self, const Tensor& grad_out, const Tensor& weight, std::string_view reduce, const Tensor& arg_out,
+    std::array<bool, 2> output_mask) {
+  const Elements elements(self);
+  Tensor grad_values, grad_weight;
+  if (reduce == "sum" || reduce == "mean") {
+    Tensor grads = grad_out.index_select(0, elements.rows);
+    if (reduce == "mean") {
+      grads = grads.div(elements.row_sizes(self)).to(grad_out.scalar_type());
+    }
+    if (output_mask[0]) {
+      grad_values = grads.mul(weight.index_select(0, elements.columns)).sum(1);
+    }
+    if (output_mask[1]) {
+      grad_weight =
+          at::zeros(weight.sizes(), weight.options()).index_add_(0, elements.columns, grads.mul(elements.values.unsqueeze(1)));
+    }
+  } else {
+    // One place more, for rows without elements.
+    const Tensor columns = at::constant_pad_nd(elements.columns, {0, 1}), values = at::constant_pad_nd(elements.values, {0, 1});
+    const Tensor flat = arg_out.reshape(-1), places = columns.index_select(0, flat).view(arg_out.sizes());
+    if (output_mask[0]) {
+      const Tensor products = weight.size(0) == 0 ? grad_out : grad_out.mul(weight.gather(0, places));
+      grad_values = at::zeros({elements.count + 1}, values.options())
+                        .index_add_(0, flat, products.reshape(-1))
+                        .narrow(0, 0, elements.count);
+    }
+    if (output_mask[1]) {
+      const Tensor factors = values.index_select(0, flat).view(arg_out.sizes());
+      grad_weight = at::zeros(weight.sizes(), weight.options());
+      if (weight.size(0) != 0) {
+        grad_weight.scatter_add_(0, places, grad_out.mul(factors));
+      }
+    }
+  }
+  Tensor grad_self;
+  if (output_mask[0]) {
+    grad_self = at::_sparse_compressed_tensor_unsafe(
+        self.crow_indices(), self.col_indices(), grad_values, self.sizes(), self.options());
+  }
+  return {grad_self, grad_weight};
+}
+
+TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
+  library.impl("_sparse_mm_reduce_impl", TORCH_FN(Guarded<&reduce_products>::call));
+  library.impl("_sparse_mm_reduce_impl_backward", TORCH_FN(Guarded<&reduce_products_backward>::call));
+}
+
+} // namespace
+} // namespace musa_ops_math::sparse
