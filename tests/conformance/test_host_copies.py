@@ -25,7 +25,7 @@ def stale(ops: list[str]) -> list[str]:
 
 def base_names(ops: list[str]) -> set[str]:
     """The operators without their overloads: in-place and out= forms are not counted separately."""
-    return {op.removeprefix("aten::").split(".")[0].rstrip("_") for op in ops}
+    return {op.removeprefix("aten::").split(".")[0].strip("_") for op in ops}
 
 
 def test_few_operators_are_copied_each_for_a_known_reason():

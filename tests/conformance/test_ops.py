@@ -4,15 +4,35 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tests.conformance import operators, variants
+import pytest
+import torch
+
+from tests.conformance import host_copies, operators, variants
 from tests.conformance.catalogue import suite
 from tests.conformance.comparison import Mismatch, outcome_of, require_same_outcome
 from tests.conformance.transfer import tensors_in, to_device
-from tests.harness.device import host_can_address_device_memory
+from tests.harness.device import computes_float64, host_can_address_device_memory
+
+
+def _copied() -> set[str]:
+    return {row["op"] for row in torch.musa.ops.fallback_report()}
+
+
+@pytest.fixture(autouse=True)
+def no_other_operator_is_copied(device: str) -> Iterator[None]:
+    """In the default order, on a device that computes in every dtype, only listed operators are copied."""
+    packs = device == "musa" and "TORCH_MUSA_OPS" not in os.environ
+    if not packs or host_can_address_device_memory() or not computes_float64():
+        yield
+        return
+    before = _copied()
+    yield
+    assert _copied() - before <= set(host_copies.listed())
 
 
 def _description(sample: Any) -> str:

@@ -8,17 +8,22 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/WrapDimMinimal.h>
+#include <declined.h>
 #include <guarded.h>
 #include <torch/library.h>
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <tuple>
 
-// torch.sparse.mm(A, B, reduce): instead of the sum, the mean, largest or smallest of the products in a row of a CSR matrix.
-// torch.cuda does not have it.
+// Reductions of CSR matrices: of their elements, and of the products in a row with a dense matrix (torch.sparse.mm with
+// reduce, which torch.cuda does not have).
 
 namespace musa_ops_math::sparse {
 namespace {
@@ -129,7 +134,53 @@ std::tuple<Tensor, Tensor> reduce_products_backward(
   return {grad_self, grad_weight};
 }
 
+// The sum or product of the elements of a CSR matrix along its rows (dimension 1), its columns (0), or both, as a CSR
+// matrix with one element wherever there was any.
+Tensor reduce_elements(
+    const Tensor& self, at::IntArrayRef dims, bool keepdim, std::optional<at::ScalarType> dtype, bool product) {
+  TORCH_CHECK(keepdim, "reductions of CSR tensors without keepdim are not supported");
+  const Elements elements(self);
+  const at::ScalarType given = self.scalar_type();
+  const at::ScalarType type = dtype.value_or(at::isIntegralType(given, /*includeBool=*/true) ? at::kLong : given);
+  const at::ScalarType index_type = self.crow_indices().scalar_type();
+  std::array<bool, 2> reduced{};
+  for (const int64_t dim : dims) {
+    reduced[static_cast<size_t>(c10::maybe_wrap_dim(dim, 2))] = true;
+  }
+  // The number of each element's place in the result among those with elements.
+  const int64_t places = reduced[0] && reduced[1] ? 1 : self.size(reduced[0] ? 1 : 0);
+  const Tensor place = reduced[0] && reduced[1] ? at::zeros_like(elements.rows)
+      : reduced[0]                              ? elements.columns
+                                                : elements.rows;
+  const Tensor occupied = at::zeros({places}, place.options()).index_fill_(0, place, 1);
+  const Tensor ends = occupied.cumsum(0), number = ends.sub(1).index_select(0, place);
+  const Tensor found = occupied.nonzero().squeeze(1);
+  const Tensor given_values = elements.values.to(type);
+  const Tensor values = product
+      ? at::ones({found.size(0)}, given_values.options()).scatter_reduce(0, number, given_values, "prod")
+      : at::zeros({found.size(0)}, given_values.options()).index_add_(0, number, given_values);
+  const Tensor all = at::full({1}, found.size(0), place.options());
+  const Tensor pointers = at::constant_pad_nd(reduced[0] ? all : ends, {1, 0});
+  const Tensor columns = reduced[1] ? at::zeros_like(found) : found;
+  return at::_sparse_compressed_tensor_unsafe(
+      pointers.to(index_type), columns.to(index_type), values,
+      {reduced[0] ? 1 : self.size(0), reduced[1] ? 1 : self.size(1)}, self.options().dtype(type));
+}
+
+Tensor sum_elements(const Tensor& self, at::IntArrayRef dims, bool keepdim, std::optional<at::ScalarType> dtype) {
+  return reduce_elements(self, dims, keepdim, dtype, /*product=*/false);
+}
+Tensor multiply_elements(const Tensor& self, at::IntArrayRef dims, bool keepdim, std::optional<at::ScalarType> dtype) {
+  if (at::isComplexType(dtype.value_or(self.scalar_type()))) { // as torch.cuda, scatter_reduce takes real numbers
+    return declined<Tensor, const Tensor&, at::IntArrayRef, bool, std::optional<at::ScalarType>>(
+        c10::DispatchKey::SparseCsrPrivateUse1, "aten::_sparse_csr_prod", "dim_dtype", self, dims, keepdim, dtype);
+  }
+  return reduce_elements(self, dims, keepdim, dtype, /*product=*/true);
+}
+
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
+  library.impl("_sparse_csr_prod.dim_dtype", TORCH_FN(Guarded<&multiply_elements>::call));
+  library.impl("_sparse_csr_sum.dim_dtype", TORCH_FN(Guarded<&sum_elements>::call));
   library.impl("_sparse_mm_reduce_impl", TORCH_FN(Guarded<&reduce_products>::call));
   library.impl("_sparse_mm_reduce_impl_backward", TORCH_FN(Guarded<&reduce_products_backward>::call));
 }
