@@ -86,9 +86,7 @@ def neuraloperator() -> None:
 
     x = torch.randn(2, 1, 32, 32, device="musa")
     for kind, options in ((FNO, {}), (TFNO, {"factorization": "tucker", "rank": 0.3})):
-        model = kind(
-            n_modes=(8, 8), hidden_channels=16, in_channels=1, out_channels=1, n_layers=2, **options
-        )
+        model = kind(n_modes=(8, 8), hidden_channels=16, in_channels=1, out_channels=1, n_layers=2, **options)
         model = model.to("musa")
         train(model, lambda: LpLoss(d=2)(model(x), x) + H1Loss(d=2)(model(x), x))  # noqa: B023
 

@@ -50,14 +50,15 @@ struct Elements {
 void check(const Tensor& self, const Tensor& other, std::string_view reduce) {
   TORCH_CHECK(
       self.layout() == at::kSparseCsr && self.dim() == 2 && other.layout() == at::kStrided && other.dim() == 2,
-      "torch.sparse.mm with reduce expects a CSR matrix and a dense matrix, but got the layouts ", self.layout(), " and ",
-      other.layout(), " with ", self.dim(), " and ", other.dim(), " dimensions");
+      "torch.sparse.mm with reduce expects a CSR matrix and a dense matrix, but got the layouts ", self.layout(),
+      " and ", other.layout(), " with ", self.dim(), " and ", other.dim(), " dimensions");
   TORCH_CHECK(
       self.values().dim() == 1 && self.size(1) == other.size(0), "torch.sparse.mm with reduce: shapes ", self.sizes(),
       " and ", other.sizes(), " cannot be multiplied");
   TORCH_CHECK(
-      self.scalar_type() == other.scalar_type(), "torch.sparse.mm with reduce: expected matrices of one dtype, but got ",
-      self.scalar_type(), " and ", other.scalar_type());
+      self.scalar_type() == other.scalar_type(),
+      "torch.sparse.mm with reduce: expected matrices of one dtype, but got ", self.scalar_type(), " and ",
+      other.scalar_type());
   TORCH_CHECK(
       reduce == "sum" || reduce == "mean" || reduce == "amax" || reduce == "amin",
       "torch.sparse.mm: reduce must be sum, mean, amax or amin, but is ", reduce);
@@ -86,8 +87,8 @@ std::tuple<Tensor, Tensor> reduce_products(const Tensor& self, const Tensor& oth
   const Tensor same = products.eq(chosen).logical_or_(products.isnan().logical_and_(chosen.isnan()));
   const Tensor numbers = at::arange(elements.count, places).unsqueeze(1).expand(products.sizes());
   const Tensor none = at::full({}, elements.count, places);
-  const Tensor first = at::full(out.sizes(), elements.count, places)
-                           .scatter_reduce(0, rows, at::where(same, numbers, none), "amin");
+  const Tensor first =
+      at::full(out.sizes(), elements.count, places).scatter_reduce(0, rows, at::where(same, numbers, none), "amin");
   return {out, first};
 }
 
@@ -105,12 +106,13 @@ std::tuple<Tensor, Tensor> reduce_products_backward(
       grad_values = grads.mul(weight.index_select(0, elements.columns)).sum(1);
     }
     if (output_mask[1]) {
-      grad_weight =
-          at::zeros(weight.sizes(), weight.options()).index_add_(0, elements.columns, grads.mul(elements.values.unsqueeze(1)));
+      grad_weight = at::zeros(weight.sizes(), weight.options())
+                        .index_add_(0, elements.columns, grads.mul(elements.values.unsqueeze(1)));
     }
   } else {
     // One place more, for rows without elements.
-    const Tensor columns = at::constant_pad_nd(elements.columns, {0, 1}), values = at::constant_pad_nd(elements.values, {0, 1});
+    const Tensor columns = at::constant_pad_nd(elements.columns, {0, 1}),
+                 values = at::constant_pad_nd(elements.values, {0, 1});
     const Tensor flat = arg_out.reshape(-1), places = columns.index_select(0, flat).view(arg_out.sizes());
     if (output_mask[0]) {
       const Tensor products = weight.size(0) == 0 ? grad_out : grad_out.mul(weight.gather(0, places));
