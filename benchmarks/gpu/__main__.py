@@ -7,7 +7,8 @@ MUSA_HOME=<musa_cuda.home()> TORCH_MUSA_OPS=mudnn,ported,host-copy python -m ben
 Forward cases run on both devices in turn; the median of the rounds' ratios counts. Their device times are
 measured in one process, and their host times, which differ by process, in several. Cases with a backward
 pass run in processes of one device, which take turns. --training instead runs whole training steps, each in
-its own process, and compares their time and memory.
+its own process, and compares their time and memory. --mathematics instead runs Fourier transforms,
+decompositions and sparse products.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import torch
 from tests.harness import records
 
 from . import training
-from .cases import BACKWARD, DEVICE, HOST, Call, Case
+from .cases import BACKWARD, DEVICE, HOST, MATHEMATICS, Call, Case
 from .processes import alone, output
 
 PROCESS_LIMIT_S = 300
@@ -163,6 +164,28 @@ def table(rows: Sequence[dict]) -> str:
     return "\n".join(lines)
 
 
+def rows_of(cases: Sequence[Case], found: dict[str, dict]) -> tuple[list[dict], list[dict]]:
+    """Returns the rows of the report, and the cases that raised errors."""
+    rows, refused = [], []
+    for case in cases:
+        one = found[case.name]
+        if "error" in one:
+            refused.append({"name": case.name, "error": one["error"]})
+        else:
+            rows.append({**row(case, one["cuda"], one["musa"]), "served_by": one["served_by"]})
+    return rows, refused
+
+
+def within(rows: Sequence[dict]) -> str:
+    return f"{sum(one['ratio'] <= one['bar'] for one in rows)} of {len(rows)} medians within their bars"
+
+
+def report(rows: Sequence[dict], refused: Sequence[dict]) -> None:
+    print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}\n{table(rows)}")
+    for one in refused:
+        print(f"refused: {one['name']}: {one['error']}")
+
+
 def write(name: str, command: str, result: str, **details: list[dict]) -> None:
     device = torch.cuda.get_device_name(0)
     summary = f"{device}, torch {torch.__version__}: {result}"
@@ -175,6 +198,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--host", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--stacks-after", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--training", action="store_true", help="measure whole training steps")
+    parser.add_argument(
+        "--mathematics", action="store_true", help="measure FFT, linear algebra and sparse products"
+    )
     parser.add_argument("--case", action="append", choices=training.CASES, help="a training step")
     options = parser.parse_args(arguments)
     if options.stacks_after:
@@ -202,30 +228,26 @@ def main(arguments: Sequence[str]) -> int:
             command = "python -m benchmarks.gpu --training"
             write("gpu_training", command, f"{len(rows)} training steps", rows=rows)
         return 0
+    if options.mathematics:
+        rows, refused = rows_of(MATHEMATICS, beside(MATHEMATICS))
+        command = "python -m benchmarks.gpu --mathematics"
+        write("gpu_mathematics", command, within(rows), rows=rows, refused=refused)
+        report(rows, refused)
+        return 0
     if options.host:
         print(json.dumps(beside(HOST)))
         return 0
     hosts = [output("--host", musa=True, limit=PROCESS_LIMIT_S) for _ in range(PROCESSES)]
-    rows, refused = [], []
-    found = {**joined(hosts), **beside(DEVICE)}
-    for case in (*HOST, *DEVICE):
-        one = found[case.name]
-        if "error" in one:
-            refused.append({"name": case.name, "error": one["error"]})
-        else:
-            rows.append({**row(case, one["cuda"], one["musa"]), "served_by": one["served_by"]})
+    rows, refused = rows_of((*HOST, *DEVICE), {**joined(hosts), **beside(DEVICE)})
     rounds: dict[tuple[str, str], list[float]] = defaultdict(list)
     for _ in range(PROCESSES):
         for device in ("cuda", "musa"):
             for name, times in alone(device, limit=PROCESS_LIMIT_S).items():
                 rounds[device, name] += times
     rows += [row(case, rounds["cuda", case.name], rounds["musa", case.name]) for case in BACKWARD]
-    within = f"{sum(one['ratio'] <= one['bar'] for one in rows)} of {len(rows)} medians within their bars"
     first = os.environ.get("TORCH_MUSA_OPS", "default").split(",")[0]
-    write(f"gpu_operators_{first}", "python -m benchmarks.gpu", within, rows=rows, refused=refused)
-    print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}\n{table(rows)}")
-    for one in refused:
-        print(f"refused: {one['name']}: {one['error']}")
+    write(f"gpu_operators_{first}", "python -m benchmarks.gpu", within(rows), rows=rows, refused=refused)
+    report(rows, refused)
     return 0
 
 

@@ -284,6 +284,84 @@ DEVICE = [
 ]
 
 
+def matrices(
+    function: Callable[[torch.Tensor], object], *shape: int, positive: bool = False
+) -> Callable[[str], Call]:
+    """Returns a call of `function` on random matrices; with `positive`, on products with their transposes."""
+
+    def make(device: str) -> Call:
+        matrices = normal(device, *shape)
+        if positive:
+            identity = torch.eye(shape[-1], device=device)
+            matrices = matrices @ matrices.mT / shape[-1] + identity
+        return lambda: function(matrices)
+
+    return make
+
+
+def solve(size: int, columns: int, *batch: int) -> Callable[[str], Call]:
+    def make(device: str) -> Call:
+        a, b = normal(device, *batch, size, size), normal(device, *batch, size, columns)
+        return lambda: torch.linalg.solve(a, b)
+
+    return make
+
+
+def sparse(layout: torch.layout, rows: int = 100_000, each: int = 20) -> Callable[[str], torch.Tensor]:
+    """Returns a function that makes a square matrix of about `each` elements in a row."""
+
+    def make(device: str) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(0)
+        places = torch.randint(0, rows, (2, rows * each), generator=generator)
+        matrix = torch.sparse_coo_tensor(places, torch.ones(rows * each), (rows, rows)).coalesce()
+        return matrix.to_sparse(layout=layout).to(device)
+
+    return make
+
+
+def sparse_product(layout: torch.layout, columns: int) -> Callable[[str], Call]:
+    def make(device: str) -> Call:
+        matrix, dense = sparse(layout)(device), normal(device, 100_000, columns)
+        return lambda: matrix @ dense
+
+    return make
+
+
+def sampled_product(device: str) -> Call:
+    matrix = sparse(torch.sparse_csr)(device)
+    left, right = normal(device, 100_000, 64), normal(device, 64, 100_000)
+    return lambda: torch.sparse.sampled_addmm(matrix, left, right)
+
+
+# torch.linalg raises an error for a matrix that it cannot decompose, so most of these wait for the device.
+MATHEMATICS = [
+    Case("fft, 16384 x 1024", "device", of(lambda a: torch.fft.fft(a), (16384, 1024)), bar=1.1),
+    Case("rfft2, 64 x 1024 x 1024", "device", of(torch.fft.rfft2, (64, 1024, 1024)), bar=1.1),
+    Case("fftn, 256 x 256 x 256", "device", of(torch.fft.fftn, (256, 256, 256)), bar=1.1),
+    Case("svd, 1000 of 16 x 16", "device", matrices(torch.linalg.svd, 1000, 16, 16), bar=1.1),
+    Case("svd, 512 x 512", "device", matrices(torch.linalg.svd, 512, 512), bar=1.1),
+    Case("qr, 1000 of 16 x 16", "device", matrices(torch.linalg.qr, 1000, 16, 16), bar=1.1),
+    Case("qr, 512 x 512", "device", matrices(torch.linalg.qr, 512, 512), bar=1.1),
+    Case("qr, 4096 x 4096", "device", matrices(torch.linalg.qr, 4096, 4096), bar=1.1),
+    Case(
+        "eigh, 1000 of 16 x 16", "device", matrices(torch.linalg.eigh, 1000, 16, 16, positive=True), bar=1.1
+    ),
+    Case("eigh, 512 x 512", "device", matrices(torch.linalg.eigh, 512, 512, positive=True), bar=1.1),
+    Case("solve, 1000 of 16 x 16", "device", solve(16, 1, 1000), bar=1.1),
+    Case("solve, 512 x 512", "device", solve(512, 8), bar=1.1),
+    Case("solve, 4096 x 4096", "device", solve(4096, 8), bar=1.1),
+    Case("inv, 512 x 512", "device", matrices(torch.linalg.inv, 512, 512), bar=1.1),
+    Case("cholesky, 512 x 512", "device", matrices(torch.linalg.cholesky, 512, 512, positive=True), 0, 1.1),
+    Case(
+        "cholesky, 4096 x 4096", "device", matrices(torch.linalg.cholesky, 4096, 4096, positive=True), bar=1.1
+    ),
+    Case("CSR (1e5, 1e5) of 20 in a row @ 64", "device", sparse_product(torch.sparse_csr, 64), bar=1.1),
+    Case("CSR (1e5, 1e5) of 20 in a row @ 256", "device", sparse_product(torch.sparse_csr, 256), bar=1.1),
+    Case("COO (1e5, 1e5) of 20 in a row @ 64", "device", sparse_product(torch.sparse_coo, 64), bar=1.1),
+    Case("sampled_addmm, (1e5, 1e5) of 20 in a row, 64", "device", sampled_product, bar=1.1),
+]
+
+
 def _backward(function: Callable[..., torch.Tensor], *shapes: tuple[int, ...]) -> Callable[[str], Call]:
     def make(device: str) -> Call:
         tensors = [normal(device, *shape).requires_grad_() for shape in shapes]

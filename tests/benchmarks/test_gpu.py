@@ -14,8 +14,8 @@ pytestmark = pytest.mark.once
 
 
 def test_each_case_has_a_name_of_its_own() -> None:
-    names = [case.name for case in (*cases.HOST, *cases.DEVICE, *cases.BACKWARD)]
-    assert len(names) == len(set(names)) > 50
+    names = [case.name for case in (*cases.HOST, *cases.DEVICE, *cases.MATHEMATICS, *cases.BACKWARD)]
+    assert len(names) == len(set(names)) > 70
 
 
 @pytest.mark.parametrize(("musa", "marked"), [(1.19, False), (1.21, True)])
@@ -33,6 +33,25 @@ def test_a_case_gives_a_call_that_computes() -> None:
     assert into() is into()  # the same tensor each time
     layer_norm = next(case for case in cases.BACKWARD if case.name.startswith("layer_norm"))
     layer_norm.make("cpu")()
+
+
+def test_matrices_of_cases_can_be_decomposed() -> None:
+    assert cases.solve(4, 2, 3)("cpu")().shape == (3, 4, 2)
+    factor = cases.matrices(torch.linalg.cholesky, 2, 5, 5, positive=True)("cpu")()
+    assert factor.shape == (2, 5, 5)
+    matrix = cases.sparse(torch.sparse_csr, rows=50, each=3)("cpu")
+    assert matrix.layout is torch.sparse_csr and 100 < matrix.values().numel() <= 150
+
+
+def test_a_case_that_raises_is_listed_apart() -> None:
+    measured, failed = (cases.Case(name, "device", lambda device: list) for name in ("one", "other"))
+    found = {
+        "one": {"cuda": [1.0, 1.0], "musa": [1.0, 1.0], "served_by": "ported"},
+        "other": {"error": "no"},
+    }
+    rows, refused = gpu.rows_of([measured, failed], found)
+    assert [row["name"] for row in rows] == ["one"] and refused == [{"name": "other", "error": "no"}]
+    assert gpu.within(rows) == "1 of 1 medians within their bars"
 
 
 def test_without_both_devices_the_message_names_the_missing_one(capsys: pytest.CaptureFixture[str]) -> None:
