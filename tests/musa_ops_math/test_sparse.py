@@ -327,3 +327,45 @@ def test_reductions_by_row_refuse_what_they_do_not_take(musa):
         for place in ("cpu", "musa"):
             with pytest.raises(RuntimeError):
                 call(place)
+
+
+def test_reductions_by_row_do_not_change_what_autocast_caches(served, musa):
+    matrix, weight = thinned(4, 4).to_sparse_csr().to("musa"), drawn(4, 2).to("musa").requires_grad_()
+    with torch.autocast("musa", dtype=torch.float16):
+        product = torch.sparse.mm(matrix, weight * 1e5, "sum")
+        torch.sparse.mm(matrix, weight, "mean")
+        assert (drawn(3, 4).to("musa") @ weight).requires_grad
+    assert product.dtype is torch.float32 and product.isfinite().all()
+
+
+def test_sums_of_half_elements_are_kept_in_single_precision(served, musa):
+    ones = torch.ones(1, 5000).half().to_sparse_csr().to("musa")
+    assert torch.ops.aten._sparse_csr_sum.dim_dtype(ones, (1,), True).values().tolist() == [5000]
+    column = torch.ones(5000, 1).half().to_sparse_csr().to("musa").requires_grad_()
+    weight = torch.ones(1, 1, dtype=torch.float16, device="musa", requires_grad=True)
+    torch.sparse.mm(column, weight, "sum").sum().backward()
+    assert weight.grad.tolist() == [[5000]] and column.grad.dtype is torch.float16
+
+
+@pytest.mark.parametrize("name", ["sum", "prod"])
+@pytest.mark.parametrize("dims", [(0,), (1,), (-1,), (0, 1), ()], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.complex64], ids=str)
+def test_sums_and_products_of_elements(served, dtype, dims, name):
+    if name == "prod" and dtype is torch.complex64:
+        return  # computed on a copy: scatter_reduce takes real numbers, as for torch.cuda
+    call = getattr(torch.ops.aten, f"_sparse_csr_{name}").dim_dtype
+    matrix = (thinned(6, 5) * 4).to(dtype).to_sparse_csr()
+    agree(lambda x: call(x, dims, True), matrix)
+    with pytest.raises(RuntimeError):
+        call(matrix.to("musa"), (0, 0), True)
+    with pytest.raises(RuntimeError):
+        call(matrix.to("musa"), (0,), False)
+
+
+def test_a_row_without_elements_has_no_gradient(served):
+    matrix = torch.tensor([[1.0, 2, 0], [0, 3, 4], [0, 0, 0]]).to_sparse_csr()
+    for place in ("cpu", "musa"):
+        weight = drawn(3, 2).to(place).requires_grad_()
+        result = torch.sparse.mm(matrix.to(place), weight, "amax")
+        result.backward(torch.tensor([[1.0, 1], [1, 1], [float("inf")] * 2], device=place))
+        assert weight.grad.isfinite().all()

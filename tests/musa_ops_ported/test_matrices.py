@@ -281,6 +281,21 @@ def test_triangular_systems(dtype, kind, upper, left, unit):
         require(result - expected, expected, dtype)
 
 
+@pytest.mark.parametrize("lazy", ["a", "out", "both"])
+def test_lazily_conjugated_operands(dtype, lazy):
+    if not dtype.is_complex:
+        return  # .conj() of a real tensor is the tensor
+    for n in (4, 65, 129):
+        a, b = randn(n, n, dtype=dtype).tril() + 4 * n**0.5 * torch.eye(n), randn(n, 3, dtype=dtype)
+        results = []
+        for device in ("cpu", "musa"):
+            triangle = a.to(device).conj() if lazy != "out" else a.to(device)
+            out = torch.zeros(3, n, dtype=dtype, device=device).mT
+            out = out.conj() if lazy != "a" else out
+            results.append(linalg.solve_triangular(triangle, b.to(device), upper=False, out=out).cpu())
+        require(results[1].resolve_conj() - results[0].resolve_conj(), results[0], dtype)
+
+
 def test_lazily_negated_triangles(dtype):
     numbers = torch.randn(100, 100, dtype=torch.complex64) + 30j * torch.eye(100)
     b = torch.randn(100, 3)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
+#include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_convert_indices_from_csr_to_coo.h>
 #include <ATen/ops/_sparse_compressed_tensor_unsafe.h>
@@ -13,6 +14,7 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/WrapDimMinimal.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <declined.h>
 #include <guarded.h>
 #include <torch/library.h>
@@ -29,6 +31,9 @@ namespace musa_ops_math::sparse {
 namespace {
 
 using at::Tensor;
+
+// Autocast would convert operands of the operators below, without autograd.
+using WithoutAutocast = c10::impl::ExcludeDispatchKeyGuard;
 
 // The elements of a CSR matrix with their coordinates.
 struct Elements {
@@ -65,6 +70,7 @@ void check(const Tensor& self, const Tensor& other, std::string_view reduce) {
 }
 
 std::tuple<Tensor, Tensor> reduce_products(const Tensor& self, const Tensor& other, std::string_view reduce) {
+  const WithoutAutocast guard(c10::autocast_dispatch_keyset);
   check(self, other, reduce);
   const at::TensorOptions places = other.options().dtype(at::kLong);
   if (reduce == "sum" || reduce == "mean") {
@@ -95,43 +101,49 @@ std::tuple<Tensor, Tensor> reduce_products(const Tensor& self, const Tensor& oth
 std::tuple<Tensor, Tensor> reduce_products_backward(
     const Tensor& self, const Tensor& grad_out, const Tensor& weight, std::string_view reduce, const Tensor& arg_out,
     std::array<bool, 2> output_mask) {
+  const WithoutAutocast guard(c10::autocast_dispatch_keyset);
   const Elements elements(self);
+  // Sums in half types would round each time.
+  const at::ScalarType wide = at::toOpMathType(weight.scalar_type());
+  const Tensor factors = elements.values.to(wide), dense = weight.to(wide);
   Tensor grad_values, grad_weight;
   if (reduce == "sum" || reduce == "mean") {
-    Tensor grads = grad_out.index_select(0, elements.rows);
+    Tensor grads = grad_out.to(wide).index_select(0, elements.rows);
     if (reduce == "mean") {
-      grads = grads.div(elements.row_sizes(self)).to(grad_out.scalar_type());
+      grads = grads.div(elements.row_sizes(self));
     }
     if (output_mask[0]) {
-      grad_values = grads.mul(weight.index_select(0, elements.columns)).sum(1);
+      grad_values = grads.mul(dense.index_select(0, elements.columns)).sum(1);
     }
     if (output_mask[1]) {
-      grad_weight = at::zeros(weight.sizes(), weight.options())
-                        .index_add_(0, elements.columns, grads.mul(elements.values.unsqueeze(1)));
+      grad_weight =
+          at::zeros(weight.sizes(), dense.options()).index_add_(0, elements.columns, grads.mul(factors.unsqueeze(1)));
     }
   } else {
-    // One place more, for rows without elements.
-    const Tensor columns = at::constant_pad_nd(elements.columns, {0, 1}),
-                 values = at::constant_pad_nd(elements.values, {0, 1});
+    // One place more, for rows without elements, which have no gradient.
+    const Tensor columns = at::constant_pad_nd(elements.columns, {0, 1}), padded = at::constant_pad_nd(factors, {0, 1});
+    const Tensor grads = grad_out.to(wide).masked_fill(arg_out.eq(elements.count), 0);
     const Tensor flat = arg_out.reshape(-1), places = columns.index_select(0, flat).view(arg_out.sizes());
     if (output_mask[0]) {
-      const Tensor products = weight.size(0) == 0 ? grad_out : grad_out.mul(weight.gather(0, places));
-      grad_values = at::zeros({elements.count + 1}, values.options())
+      const Tensor products = weight.size(0) == 0 ? grads : grads.mul(dense.gather(0, places));
+      grad_values = at::zeros({elements.count + 1}, factors.options())
                         .index_add_(0, flat, products.reshape(-1))
                         .narrow(0, 0, elements.count);
     }
     if (output_mask[1]) {
-      const Tensor factors = values.index_select(0, flat).view(arg_out.sizes());
-      grad_weight = at::zeros(weight.sizes(), weight.options());
+      grad_weight = at::zeros(weight.sizes(), dense.options());
       if (weight.size(0) != 0) {
-        grad_weight.scatter_add_(0, places, grad_out.mul(factors));
+        grad_weight.scatter_add_(0, places, grads.mul(padded.index_select(0, flat).view(arg_out.sizes())));
       }
     }
+  }
+  if (grad_weight.defined()) {
+    grad_weight = grad_weight.to(weight.scalar_type());
   }
   Tensor grad_self;
   if (output_mask[0]) {
     grad_self = at::_sparse_compressed_tensor_unsafe(
-        self.crow_indices(), self.col_indices(), grad_values, self.sizes(), self.options());
+        self.crow_indices(), self.col_indices(), grad_values.to(self.scalar_type()), self.sizes(), self.options());
   }
   return {grad_self, grad_weight};
 }
@@ -141,13 +153,22 @@ std::tuple<Tensor, Tensor> reduce_products_backward(
 Tensor reduce_elements(
     const Tensor& self, at::IntArrayRef dims, bool keepdim, std::optional<at::ScalarType> dtype, bool product) {
   TORCH_CHECK(keepdim, "reductions of CSR tensors without keepdim are not supported");
+  const WithoutAutocast guard(c10::autocast_dispatch_keyset);
+  TORCH_CHECK(
+      self.dim() == 2 && self.values().dim() == 1, "reductions of CSR tensors take one matrix of numbers, but got ",
+      self.dim(), " dimensions, and elements of ", self.values().dim() - 1);
   const Elements elements(self);
   const at::ScalarType given = self.scalar_type();
   const at::ScalarType type = dtype.value_or(at::isIntegralType(given, /*includeBool=*/true) ? at::kLong : given);
   const at::ScalarType index_type = self.crow_indices().scalar_type();
   std::array<bool, 2> reduced{};
   for (const int64_t dim : dims) {
-    reduced[static_cast<size_t>(c10::maybe_wrap_dim(dim, 2))] = true;
+    bool& here = reduced[static_cast<size_t>(c10::maybe_wrap_dim(dim, 2))];
+    TORCH_CHECK(!here, "dimension ", dim, " appears more than once in the list of dimensions");
+    here = true;
+  }
+  if (dims.empty()) {
+    reduced = {true, true};
   }
   // The number of each element's place in the result among those with elements.
   const int64_t places = reduced[0] && reduced[1] ? 1 : self.size(reduced[0] ? 1 : 0);
@@ -157,15 +178,15 @@ Tensor reduce_elements(
   const Tensor occupied = at::zeros({places}, place.options()).index_fill_(0, place, 1);
   const Tensor ends = occupied.cumsum(0), number = ends.sub(1).index_select(0, place);
   const Tensor found = occupied.nonzero().squeeze(1);
-  const Tensor given_values = elements.values.to(type);
-  const Tensor values = product
+  const Tensor given_values = elements.values.to(at::toOpMathType(type)); // sums in half types would round each time
+  const Tensor found_values = product
       ? at::ones({found.size(0)}, given_values.options()).scatter_reduce(0, number, given_values, "prod")
       : at::zeros({found.size(0)}, given_values.options()).index_add_(0, number, given_values);
   const Tensor all = at::full({1}, found.size(0), place.options());
   const Tensor pointers = at::constant_pad_nd(reduced[0] ? all : ends, {1, 0});
   const Tensor columns = reduced[1] ? at::zeros_like(found) : found;
   return at::_sparse_compressed_tensor_unsafe(
-      pointers.to(index_type), columns.to(index_type), values,
+      pointers.to(index_type), columns.to(index_type), found_values.to(type),
       {reduced[0] ? 1 : self.size(0), reduced[1] ? 1 : self.size(1)}, self.options().dtype(type));
 }
 

@@ -159,12 +159,18 @@ void triangular_solve(
     return;
   }
   const OwnPrecision guard;
-  const auto columns = [](const at::Tensor& matrices) {
+  const auto columns = [](at::Tensor matrices) {
+    if (matrices.is_conj()) {
+      matrices = matrices.conj();
+    }
+    if (matrices.is_neg()) {
+      matrices = matrices._neg_view();
+    }
     const int64_t rows = matrices.size(-2), size = rows * matrices.size(-1);
     return matrices.as_strided({c10::multiply_integers(batch_of(matrices)), rows, matrices.size(-1)}, {size, 1, rows});
   };
   const bool transposed = (trans != at::native::TransposeType::NoTranspose) == left;
-  at::Tensor triangles = columns(a.is_conj() ? a.conj() : a.is_neg() ? a._neg_view() : a);
+  at::Tensor triangles = columns(a);
   if (trans == at::native::TransposeType::ConjTranspose) {
     triangles = triangles.conj();
   }
