@@ -1,5 +1,7 @@
 # Types of `torch.backends.musa`: the class MusaBackend of torch_musa/musa_backend.py.
 
+from typing import Any
+
 import torch
 
 from torch_musa.attention_switches import (
@@ -18,6 +20,7 @@ from torch_musa.attention_switches import (
 from torch_musa.musa_backend import Products
 
 matmul: Products
+fft_plan_cache: Any  # exists if a pack with Fourier transforms is installed
 
 def is_built() -> bool: ...
 def preferred_linalg_library(
