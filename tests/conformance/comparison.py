@@ -9,7 +9,7 @@ tolerances.py defines how close values must be.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,20 +110,29 @@ def require_same(
         raise Mismatch(f"{path}: cpu gives {_brief(expected)}, {device} gives {_brief(actual)}")
 
 
+def _rounded_parts(
+    expected: Any, actual: Any, precise: Any, device: str
+) -> Iterator[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Yield the number of each tensor that may be rounded, with its values on the CPU, on the device and in
+    double precision, all in host memory. Raise Mismatch unless all else is equal.
+    """
+    require_same(expected, actual, device, values=False)
+    parts = zip(*map(_tensors, (expected, actual, precise)), strict=True)
+    for index, (left, right, exact) in enumerate(parts):
+        right = right.cpu()
+        if left.is_floating_point() or left.is_complex():
+            yield index, left, right, exact
+        else:
+            require_same(left, right, "cpu", path=f"result[{index}]")
+
+
 def require_nearer(
     expected: Any, actual: Any, precise: Any, device: str, *, tolerance: Tolerance = DEFAULT
 ) -> None:
     """Raise Mismatch unless every element that is not close to the CPU's is nearer than the CPU's to
     `precise`, the CPU's result in double precision. Torch's own tests compare two ways of rounding like this.
     """
-    require_same(expected, actual, device, values=False)
-    for index, (left, right, exact) in enumerate(
-        zip(*map(_tensors, (expected, actual, precise)), strict=True)
-    ):
-        right = right.cpu()
-        if not (left.is_floating_point() or left.is_complex()):
-            require_same(left, right, "cpu", path=f"result[{index}]")
-            continue
+    for index, left, right, exact in _rounded_parts(expected, actual, precise, device):
         rtol, atol = tolerance.for_value(left)
         close = torch.isclose(right, left, rtol=rtol, atol=atol, equal_nan=True)
         # False where any of them is NaN.
@@ -150,14 +159,7 @@ def require_near_in_norm(expected: Any, actual: Any, precise: Any, device: str) 
     may have a multiple of the dtype's precision, or of the CPU's own error. `precise` is the CPU's result in
     double precision.
     """
-    require_same(expected, actual, device, values=False)
-    for index, (left, right, exact) in enumerate(
-        zip(*map(_tensors, (expected, actual, precise)), strict=True)
-    ):
-        right = right.cpu()
-        if not (left.is_floating_point() or left.is_complex()):
-            require_same(left, right, "cpu", path=f"result[{index}]")
-            continue
+    for index, left, right, exact in _rounded_parts(expected, actual, precise, device):
         precision = torch.finfo(left.dtype)
         rounded = exact.to(left.dtype)
         # Both may be infinite: the dtype may be too narrow for the exact value.

@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from tests.conformance import own_samples, reach
-from tests.conformance.comparison import Mismatch, outcome_of, require_same, require_same_outcome
-from tests.conformance.decompositions import invariants
+from tests.conformance.comparison import Mismatch, Outcome, outcome_of, require_same, require_same_outcome
+from tests.conformance.decompositions import compare_invariants
 from tests.conformance.transfer import tensors_in, to_device
 from tests.harness.device import DEVICE, host_can_address_device_memory
 
@@ -88,17 +88,16 @@ def _judge(name: str, other: str, args: list, kwargs: dict, device: str) -> None
         actual = outcome_of(lambda: form(*there[0], **there[1], **given))
         if actual.error is not None:
             raise actual.error
-        require_same(results, list(given.values()), device, values=False, path="out")
-        written = (invariants(name, tensors) for tensors in (results, list(given.values())))
-        require_same(*written, device, values=values, path="out")
+        written = Outcome(list(given.values()))
+        expected = Outcome(results)
+        compare_invariants(name, expected, written, device)
+        require_same(expected.value, written.value, device, values=values, path="out")
     else:
         with torch.device(device):
             actual = outcome_of(lambda: form(*there[0], **there[1]))
         if first and actual.error is None:
             expected.value, actual.value = expected.value[0], actual.value[0]
-        if actual.error is None:
-            require_same_outcome(expected, actual, device, values=False)
-            expected.value, actual.value = invariants(name, expected.value), invariants(name, actual.value)
+        compare_invariants(name, expected, actual, device)
         require_same_outcome(expected, actual, device, values=values)
         # In-place forms and statistics.
         require_same(tensors_in(here), tensors_in(there), device, values=values, path="arguments")

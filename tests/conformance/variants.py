@@ -23,7 +23,7 @@ from .comparison import (
     require_same,
     require_same_outcome,
 )
-from .decompositions import invariants
+from .decompositions import compare_invariants, invariants
 from .float_statistics import with_float_statistics
 from .places import settled
 from .tolerances import DEFAULT, Tolerance
@@ -77,25 +77,20 @@ def forward(
         expected.value = with_float_statistics(op, arguments, expected.value, device)
     if values and expected.error is None and actual.error is None:
         actual.value = settled(op, on_cpu, expected.value, actual.value)
-        require_same(expected.value, actual.value, device, values=False)
-        expected.value, actual.value = invariants(op, expected.value), invariants(op, actual.value)
+        compare_invariants(op, expected, actual, device)
     try:
         require_same_outcome(expected, actual, device, values=values, tolerance=tolerance)
         # A kernel that runs on aliased memory could write to an argument that it must only read.
         _require_same_arguments(on_cpu, on_device, tolerance)
     except FarApart:
-        amplified = getattr(op, "full_name", None) in operators.AMPLIFY_ROUNDING
-        if not amplified and not any(tensor.dtype in _MAY_BE_WORSE for tensor in tensors_in(on_cpu)):
+        if not _amplifies(op) and not any(tensor.dtype in _MAY_BE_WORSE for tensor in tensors_in(on_cpu)):
             raise
         wide, _ = _twin_arguments(op, sample.transform(doubled), "cpu")
         exact = outcome_of(lambda: _call(op, wide))
         if exact.error is not None:
             raise
-        if amplified:
-            require_near_in_norm(expected.value, actual.value, invariants(op, exact.value), device)
-        else:
-            precise = invariants(op, exact.value)
-            require_nearer(expected.value, actual.value, precise, device, tolerance=tolerance)
+        precise = invariants(op, exact.value)
+        _require_near(op, expected.value, actual.value, precise, device, tolerance)
         require_nearer(*map(tensors_in, (on_cpu, on_device, wide)), device, tolerance=tolerance)
 
 
@@ -130,10 +125,20 @@ def gradient(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = D
         )
         if exact.error is not None or None in expected.value:
             raise
-        if getattr(op, "full_name", None) in operators.AMPLIFY_ROUNDING:
-            require_near_in_norm(expected.value, actual.value, exact.value, device)
-        else:
-            require_nearer(expected.value, actual.value, exact.value, device, tolerance=tolerance)
+        _require_near(op, expected.value, actual.value, exact.value, device, tolerance)
+
+
+def _amplifies(op: Any) -> bool:
+    return getattr(op, "full_name", None) in operators.AMPLIFY_ROUNDING
+
+
+def _require_near(
+    op: Any, expected: Any, actual: Any, precise: Any, device: str, tolerance: Tolerance
+) -> None:
+    if _amplifies(op):
+        require_near_in_norm(expected, actual, precise, device)
+    else:
+        require_nearer(expected, actual, precise, device, tolerance=tolerance)
 
 
 def require_same_outcome_or_near(
@@ -147,7 +152,7 @@ def require_same_outcome_or_near(
         require_same_outcome(expected, actual, device, tolerance=tolerance)
     except FarApart:
         exact = outcome_of(precise)
-        if getattr(op, "full_name", None) not in operators.AMPLIFY_ROUNDING or exact.error is not None:
+        if not _amplifies(op) or exact.error is not None:
             raise
         require_near_in_norm(*(tensors_in(outcome.value) for outcome in (expected, actual, exact)), device)
 

@@ -33,7 +33,9 @@ namespace {
 using at::Tensor;
 
 // Autocast would convert operands of the operators below, without autograd.
-using WithoutAutocast = c10::impl::ExcludeDispatchKeyGuard;
+struct WithoutAutocast {
+  c10::impl::ExcludeDispatchKeyGuard guard{c10::autocast_dispatch_keyset};
+};
 
 // The elements of a CSR matrix with their coordinates.
 struct Elements {
@@ -70,7 +72,7 @@ void check(const Tensor& self, const Tensor& other, std::string_view reduce) {
 }
 
 std::tuple<Tensor, Tensor> reduce_products(const Tensor& self, const Tensor& other, std::string_view reduce) {
-  const WithoutAutocast guard(c10::autocast_dispatch_keyset);
+  const WithoutAutocast guard;
   check(self, other, reduce);
   const at::TensorOptions places = other.options().dtype(at::kLong);
   if (reduce == "sum" || reduce == "mean") {
@@ -101,7 +103,7 @@ std::tuple<Tensor, Tensor> reduce_products(const Tensor& self, const Tensor& oth
 std::tuple<Tensor, Tensor> reduce_products_backward(
     const Tensor& self, const Tensor& grad_out, const Tensor& weight, std::string_view reduce, const Tensor& arg_out,
     std::array<bool, 2> output_mask) {
-  const WithoutAutocast guard(c10::autocast_dispatch_keyset);
+  const WithoutAutocast guard;
   const Elements elements(self);
   // Sums in half types would round each time.
   const at::ScalarType wide = at::toOpMathType(weight.scalar_type());
@@ -153,7 +155,7 @@ std::tuple<Tensor, Tensor> reduce_products_backward(
 Tensor reduce_elements(
     const Tensor& self, at::IntArrayRef dims, bool keepdim, std::optional<at::ScalarType> dtype, bool product) {
   TORCH_CHECK(keepdim, "reductions of CSR tensors without keepdim are not supported");
-  const WithoutAutocast guard(c10::autocast_dispatch_keyset);
+  const WithoutAutocast guard;
   TORCH_CHECK(
       self.dim() == 2 && self.values().dim() == 1, "reductions of CSR tensors take one matrix of numbers, but got ",
       self.dim(), " dimensions, and elements of ", self.values().dim() - 1);

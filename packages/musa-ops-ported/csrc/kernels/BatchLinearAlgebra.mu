@@ -125,7 +125,7 @@ void solve_leaf(const at::Tensor& triangles, const at::Tensor& b, bool upper, bo
 }
 
 // A multiple of the leaf's size, about half of `size`.
-int64_t half_of(int64_t size, int64_t leaf) { return (size / 2 + leaf - 1) / leaf * leaf; }
+int64_t half_of(int64_t size) { return (size / 2 + kLeaf - 1) / kLeaf * kLeaf; }
 
 // Solves T X = B in place of B. Both have one batch dimension and any strides; T may be lazily conjugated.
 void solve_in_place(const at::Tensor& triangles, const at::Tensor& b, bool upper, bool unit) {
@@ -136,7 +136,7 @@ void solve_in_place(const at::Tensor& triangles, const at::Tensor& b, bool upper
     });
     return;
   }
-  const int64_t half = half_of(size, kLeaf), rest = size - half;
+  const int64_t half = half_of(size), rest = size - half;
   const auto part = [&](bool second_row, bool second_column) {
     return triangles.narrow(1, second_row ? half : 0, second_row ? rest : half)
         .narrow(2, second_column ? half : 0, second_column ? rest : half);
@@ -150,8 +150,8 @@ void solve_in_place(const at::Tensor& triangles, const at::Tensor& b, bool upper
 }
 
 // As in BLAS, both tensors hold column-major matrices regardless of their strides: for a row-major `a` the caller
-// passes the arguments for its transpose. The caller has already
-// taken account of lazy conjugation and negation: the memory counts.
+// passes the arguments for its transpose. The caller has already taken account of lazy conjugation and negation: the
+// memory counts.
 void triangular_solve(
     const at::Tensor& a, const at::Tensor& b, bool left, bool upper, at::native::TransposeType trans,
     bool unitriangular) {
@@ -289,7 +289,7 @@ void factor_lu(
     });
     return;
   }
-  const int64_t half = half_of(columns, kLeaf), top = std::min(rows, half);
+  const int64_t half = half_of(columns), top = std::min(rows, half);
   const at::Tensor left = lu.narrow(2, 0, half), right = lu.narrow(2, half, columns - half);
   const at::Tensor left_pivots = pivots.narrow(1, 0, top);
   factor_lu(left, left_pivots, infos, exchanges_rows, offset);
@@ -321,51 +321,31 @@ void lu_factor(const at::Tensor& input, const at::Tensor& pivots, const at::Tens
 
 template <typename T>
 void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
-  const at::IntArrayRef batch = batch_of(b);
-  const at::Tensor factors = in_batch(lu, batch);
-  const at::Tensor exchanges = in_batch(pivots, batch, 1);
-  const Layout<const T> matrices(factors);
-  const int32_t* const all_pivots = exchanges.const_data_ptr<int32_t>();
-  const int64_t pivot_step = exchanges.stride(-1);
-  T* const right_hand_sides = b.mutable_data_ptr<T>();
-  const int64_t step = b.stride(-2);
-  const int64_t size = lu.size(-1);
+  const int64_t step = b.stride(-2), pivot_step = pivots.stride(-1), size = lu.size(-1);
   const bool by_reciprocals = size <= kUnrolledSize;
   const bool transposed = trans != at::native::TransposeType::NoTranspose;
   const bool conjugate = trans == at::native::TransposeType::ConjTranspose;
-  at::DimVector columns(batch), of_factors(batch_steps(factors)), of_pivots(exchanges.strides().slice(0, batch.size()));
-  at::DimVector of_b(batch_steps(b));
-  columns.push_back(b.size(-1));
-  of_factors.push_back(0);
-  of_pivots.push_back(0);
-  of_b.push_back(b.stride(-1));
-  for_each_offset(
-      columns,
-      [=] __device__(int64_t, const auto& at) {
-        const Matrix<const T> a = matrices.at(at[0]);
-        const int32_t* const pivots_here = all_pivots + at[1];
-        T* const x = right_hand_sides + at[2];
-        const auto exchange = [&](int64_t i) {
-          const int64_t with = pivots_here[i * pivot_step] - 1;
-          const T above = x[i * step];
-          x[i * step] = x[with * step];
-          x[with * step] = above;
-        };
-        if (transposed) {
-          Triangle<T>{a.transposed(), size, /*upper=*/false, /*unit=*/false, conjugate}.solve(x, step, by_reciprocals);
-          Triangle<T>{a.transposed(), size, /*upper=*/true, /*unit=*/true, conjugate}.solve(x, step, by_reciprocals);
-          for (int64_t i = size; i-- > 0;) {
-            exchange(i);
-          }
-        } else {
-          for (int64_t i = 0; i < size; ++i) {
-            exchange(i);
-          }
-          Triangle<T>{a, size, /*upper=*/false, /*unit=*/true, conjugate}.solve(x, step, by_reciprocals);
-          Triangle<T>{a, size, /*upper=*/true, /*unit=*/false, conjugate}.solve(x, step, by_reciprocals);
-        }
-      },
-      of_factors, of_pivots, of_b);
+  each_right_hand_side<T>(lu, pivots, b, [=] __device__(const Matrix<const T>& a, const int32_t* pivots_here, T* x) {
+    const auto exchange = [&](int64_t i) {
+      const int64_t with = pivots_here[i * pivot_step] - 1;
+      const T above = x[i * step];
+      x[i * step] = x[with * step];
+      x[with * step] = above;
+    };
+    if (transposed) {
+      Triangle<T>{a.transposed(), size, /*upper=*/false, /*unit=*/false, conjugate}.solve(x, step, by_reciprocals);
+      Triangle<T>{a.transposed(), size, /*upper=*/true, /*unit=*/true, conjugate}.solve(x, step, by_reciprocals);
+      for (int64_t i = size; i-- > 0;) {
+        exchange(i);
+      }
+    } else {
+      for (int64_t i = 0; i < size; ++i) {
+        exchange(i);
+      }
+      Triangle<T>{a, size, /*upper=*/false, /*unit=*/true, conjugate}.solve(x, step, by_reciprocals);
+      Triangle<T>{a, size, /*upper=*/true, /*unit=*/false, conjugate}.solve(x, step, by_reciprocals);
+    }
+  });
 }
 // The same by products of matrices. `b` has matrices column by column in memory.
 void solve_large_lu(
@@ -473,7 +453,7 @@ void factor_cholesky(const at::Tensor& input, const at::Tensor& infos, int64_t o
     });
     return;
   }
-  const int64_t half = half_of(size, kLeaf), rest = size - half;
+  const int64_t half = half_of(size), rest = size - half;
   const at::Tensor first = input.narrow(1, 0, half).narrow(2, 0, half);
   const at::Tensor below = input.narrow(1, half, rest).narrow(2, 0, half);
   const at::Tensor last = input.narrow(1, half, rest).narrow(2, half, rest);

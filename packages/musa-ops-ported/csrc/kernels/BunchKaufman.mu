@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "engines/for_each.muh"
 #include "engines/matrices.muh"
@@ -25,14 +26,15 @@ __device__ void swap(T& x, T& y) {
 }
 
 // A symmetric or Hermitian matrix, whose lower triangle is stored.
-template <typename T>
+template <typename Element>
 struct SymmetricMatrix {
-  Matrix<T> at;
+  using T = std::remove_const_t<Element>;
+  Matrix<Element> at;
   int64_t size;
   bool hermitian;
 
   __device__ T mirrored(const T& x) const { return conjugate_if(x, hermitian); }
-  __device__ Real<T> magnitude(int64_t i, int64_t j) const { return pivot_size(at(i, j)); }
+  __device__ Real<T> magnitude(int64_t i, int64_t j) const { return pivot_size<T>(at(i, j)); }
   __device__ void make_real(int64_t i) const {
     if (hermitian) {
       at(i, i) = T(real_part(at(i, i)));
@@ -45,7 +47,8 @@ template <typename T>
 struct InverseOfTwo {
   T e, e_mirrored, p, q, scale;
 
-  __device__ InverseOfTwo(const SymmetricMatrix<T>& a, int64_t k)
+  template <typename Element>
+  __device__ InverseOfTwo(const SymmetricMatrix<Element>& a, int64_t k)
       : e(a.at(k + 1, k)),
         e_mirrored(a.mirrored(e)),
         p(a.at(k, k) / e_mirrored),
@@ -162,17 +165,18 @@ void factor_ldl(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor
   each_matrix(
       batch_of(ld), size,
       [=] __device__(int64_t number, const auto& offsets, MatrixRoom& room) {
-        int64_t& shared = room.number;
         const SymmetricMatrix<T> a{matrices.at(offsets[0]), size, hermitian};
         int32_t* const pivots_here = all_pivots + number * size;
         int32_t info = 0;
         for (int64_t k = 0; k < size;) {
           if (threadIdx.x == 0) {
             const Pivot pivot = pivot_of(a, k);
-            shared = pivot.row * 4 + (pivot.two ? 2 : 0) + (pivot.singular ? 1 : 0);
+            room.number = pivot.row;
+            room.places[0] = pivot.two;
+            room.places[1] = pivot.singular;
           }
           __syncthreads();
-          const Pivot pivot{shared / 4, (shared & 2) != 0, (shared & 1) != 0};
+          const Pivot pivot{room.number, room.places[0] != 0, room.places[1] != 0};
           __syncthreads();
           const int64_t last = pivot.two ? k + 1 : k; // of the block of D
           if (threadIdx.x == 0) {
@@ -208,27 +212,13 @@ void ldl_factor(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor
 
 template <typename T>
 void solve_ldl(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor& b, bool hermitian) {
-  const at::IntArrayRef batch = batch_of(b);
-  const at::Tensor factors = in_batch(ld, batch), exchanges = in_batch(pivots.to(at::kInt), batch, 1);
-  // Read only; the type of its elements is that of the decomposition's matrix.
-  T* const all_factors = const_cast<T*>(factors.const_data_ptr<T>());
-  const int64_t row_step = factors.stride(-2), column_step = factors.stride(-1);
-  const int32_t* const all_pivots = exchanges.const_data_ptr<int32_t>();
+  const at::Tensor exchanges = pivots.to(at::kInt);
   const int64_t pivot_step = exchanges.stride(-1), step = b.stride(-2), size = ld.size(-1);
-  T* const right_hand_sides = b.mutable_data_ptr<T>();
-  at::DimVector columns(batch), of_factors(batch_steps(factors)), of_pivots(exchanges.strides().slice(0, batch.size()));
-  at::DimVector of_b(batch_steps(b));
-  columns.push_back(b.size(-1));
-  of_factors.push_back(0);
-  of_pivots.push_back(0);
-  of_b.push_back(b.stride(-1));
-  for_each_offset(
-      columns,
-      [=] __device__(int64_t, const auto& offsets) {
-        const SymmetricMatrix<T> a{{all_factors + offsets[0], row_step, column_step}, size, hermitian};
-        const Matrix<T> all{right_hand_sides + offsets[2], step, 0};
-        const auto x = [&](int64_t i) -> T& { return all(i, 0); };
-        const auto pivot = [&](int64_t i) { return static_cast<int64_t>(all_pivots[offsets[1] + i * pivot_step]); };
+  each_right_hand_side<T>(
+      ld, exchanges, b, [=] __device__(const Matrix<const T>& factors, const int32_t* pivots_here, T* column) {
+        const SymmetricMatrix<const T> a{factors, size, hermitian};
+        const auto x = [&](int64_t i) -> T& { return column[i * step]; };
+        const auto pivot = [&](int64_t i) { return static_cast<int64_t>(pivots_here[i * pivot_step]); };
         for (int64_t k = 0; k < size;) {
           const bool two = pivot(k) < 0;
           const int64_t last = two ? k + 1 : k;
@@ -259,8 +249,7 @@ void solve_ldl(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor&
           swap(x(last), x((two ? -pivot(last) : pivot(last)) - 1));
           last = k - 1;
         }
-      },
-      of_factors, of_pivots, of_b);
+      });
 }
 void ldl_solve(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor& result, bool upper, bool hermitian) {
   TORCH_INTERNAL_ASSERT(!upper, "torch's operators decompose the lower triangle");

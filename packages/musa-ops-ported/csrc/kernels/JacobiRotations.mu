@@ -222,12 +222,6 @@ at::Tensor orthogonalize(const at::Tensor& matrices, int64_t rows) {
   return infos;
 }
 
-at::Tensor in_one_batch(const at::Tensor& tensor, int64_t own) {
-  at::DimVector sizes{c10::multiply_integers(tensor.sizes().slice(0, tensor.dim() - own))};
-  sizes.append(tensor.sizes().end() - own, tensor.sizes().end());
-  return tensor.reshape(sizes);
-}
-
 // Matrices divided by their largest magnitudes, so that squares neither overflow nor underflow.
 struct Scaled {
   at::Tensor matrices, largest, failed;
@@ -259,7 +253,7 @@ void eigh(
     return;
   }
   const OwnPrecision guard;
-  const at::Tensor given = in_one_batch(vectors, 2);
+  const at::Tensor given = in_one_batch(vectors);
   const at::Tensor triangle = upper ? given.triu(1) : given.tril(-1);
   at::Tensor hermitian = triangle.add(triangle.mH());
   const at::Tensor diagonal = given.diagonal(0, 1, 2);
@@ -278,7 +272,7 @@ void eigh(
   // Of the given matrix, for which the shift would cost digits.
   const at::Tensor products = matrix.matmul(units.mT()).mul_(units.mT().conj()).sum(1);
   const auto [sorted, places] = aten::sort(at::real(products), /*stable=*/true, /*dim=*/1, /*descending=*/false);
-  in_one_batch(values, 1).copy_(sorted.mul(scaled.largest.squeeze(2)));
+  values.view(sorted.sizes()).copy_(sorted.mul(scaled.largest.squeeze(2)));
   vectors.copy_(ordered(units, places).mT().view(vectors.sizes()));
 }
 
@@ -349,7 +343,7 @@ void _linalg_svd(
     return;
   }
   const OwnPrecision guard;
-  const at::Tensor matrices = in_one_batch(A, 2);
+  const at::Tensor matrices = A.reshape({c10::multiply_integers(batch_of(A)), A.size(-2), A.size(-1)});
   const bool tall = A.size(-2) >= A.size(-1);
   const Decomposition result = decompose(tall ? matrices : matrices.mH(), compute_uv, full_matrices);
   at::_linalg_check_errors(result.infos, "linalg.svd", /*is_matrix=*/A.dim() == 2);

@@ -24,8 +24,41 @@ using at::Tensor;
 
 // The sliding window of a convolution from `large` to `small` images. A transposed convolution is the gradient of one.
 struct SlidingWindow {
-  IntArrayRef stride, padding, dilation;
+  DimVector stride, padding, dilation, output_padding;
   int64_t groups;
+
+  SlidingWindow(
+      c10::SymIntArrayRef stride_, c10::SymIntArrayRef padding_, c10::SymIntArrayRef dilation_,
+      c10::SymIntArrayRef output_padding_, const c10::SymInt& groups_)
+      : stride(C10_AS_INTARRAYREF_SLOW(stride_)),
+        padding(C10_AS_INTARRAYREF_SLOW(padding_)),
+        dilation(C10_AS_INTARRAYREF_SLOW(dilation_)),
+        output_padding(C10_AS_INTARRAYREF_SLOW(output_padding_)),
+        groups(groups_.expect_int()) {
+    for (const int64_t step : dilation) {
+      TORCH_CHECK(step > 0, "non-positive dilation is not supported");
+    }
+  }
+
+  DimVector result_sizes(const Tensor& input, const Tensor& weight, bool transposed) const {
+    TORCH_CHECK(weight.numel() != 0, "the weight of a convolution needs elements, but has the shape ", weight.sizes());
+    DimVector sizes{input.size(0), transposed ? weight.size(1) * groups : weight.size(0)};
+    for (size_t i = 0; i < stride.size(); ++i) {
+      const auto dim = static_cast<int64_t>(i) + 2;
+      const int64_t reach = dilation[i] * (weight.size(dim) - 1) + 1;
+      TORCH_CHECK(
+          !transposed || output_padding[i] < std::max(stride[i], dilation[i]),
+          "output padding must be smaller than either stride or dilation, but got output_padding ", output_padding,
+          ", stride ", stride, ", dilation ", dilation);
+      sizes.push_back(
+          transposed ? (input.size(dim) - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i]
+                     : (input.size(dim) + 2 * padding[i] - reach) / stride[i] + 1);
+      TORCH_CHECK(
+          sizes.back() > 0, "the output of this convolution would have the size ", sizes.back(), " in dimension ", dim,
+          "; its input has the shape ", input.sizes());
+    }
+    return sizes;
+  }
 
   size_t space() const { return stride.size(); }
 
@@ -108,55 +141,15 @@ struct SlidingWindow {
   }
 };
 
-struct ConvolutionArguments {
-  DimVector stride, padding, dilation, output_padding;
-  int64_t groups;
-
-  ConvolutionArguments(
-      c10::SymIntArrayRef stride_, c10::SymIntArrayRef padding_, c10::SymIntArrayRef dilation_,
-      c10::SymIntArrayRef output_padding_, const c10::SymInt& groups_)
-      : stride(C10_AS_INTARRAYREF_SLOW(stride_)),
-        padding(C10_AS_INTARRAYREF_SLOW(padding_)),
-        dilation(C10_AS_INTARRAYREF_SLOW(dilation_)),
-        output_padding(C10_AS_INTARRAYREF_SLOW(output_padding_)),
-        groups(groups_.expect_int()) {
-    for (const int64_t step : dilation) {
-      TORCH_CHECK(step > 0, "non-positive dilation is not supported");
-    }
-  }
-
-  SlidingWindow window() const { return {stride, padding, dilation, groups}; }
-
-  DimVector result_sizes(const Tensor& input, const Tensor& weight, bool transposed) const {
-    TORCH_CHECK(weight.numel() != 0, "the weight of a convolution needs elements, but has the shape ", weight.sizes());
-    DimVector sizes{input.size(0), transposed ? weight.size(1) * groups : weight.size(0)};
-    for (size_t i = 0; i < stride.size(); ++i) {
-      const auto dim = static_cast<int64_t>(i) + 2;
-      const int64_t reach = dilation[i] * (weight.size(dim) - 1) + 1;
-      TORCH_CHECK(
-          !transposed || output_padding[i] < std::max(stride[i], dilation[i]),
-          "output padding must be smaller than either stride or dilation, but got output_padding ", output_padding,
-          ", stride ", stride, ", dilation ", dilation);
-      sizes.push_back(
-          transposed ? (input.size(dim) - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i]
-                     : (input.size(dim) + 2 * padding[i] - reach) / stride[i] + 1);
-      TORCH_CHECK(
-          sizes.back() > 0, "the output of this convolution would have the size ", sizes.back(), " in dimension ", dim,
-          "; its input has the shape ", input.sizes());
-    }
-    return sizes;
-  }
-};
-
 Tensor convolution_overrideable(
     const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, c10::SymIntArrayRef stride,
     c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding,
     c10::SymInt groups) {
-  const ConvolutionArguments arguments(stride, padding, dilation, output_padding, groups);
+  const SlidingWindow window(stride, padding, dilation, output_padding, groups);
   const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
-  const DimVector sizes = arguments.result_sizes(input, weight, transposed);
-  Tensor result = transposed ? arguments.window().large_from_small(input, weight, sizes)
-                             : arguments.window().small_from_large(input, weight, sizes);
+  const DimVector sizes = window.result_sizes(input, weight, transposed);
+  Tensor result =
+      transposed ? window.large_from_small(input, weight, sizes) : window.small_from_large(input, weight, sizes);
   if (bias.has_value() && bias->defined()) {
     DimVector channels(sizes.size(), 1);
     channels[1] = bias->numel();
@@ -169,10 +162,9 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_overrideable(
     const Tensor& grad_output, const Tensor& input, const Tensor& weight, c10::SymIntArrayRef stride,
     c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding,
     c10::SymInt groups, std::array<bool, 3> output_mask) {
-  const ConvolutionArguments arguments(stride, padding, dilation, output_padding, groups);
+  const SlidingWindow window(stride, padding, dilation, output_padding, groups);
   const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
-  const SlidingWindow window = arguments.window();
-  const DimVector sizes = arguments.result_sizes(input, weight, transposed);
+  const DimVector sizes = window.result_sizes(input, weight, transposed);
   TORCH_CHECK(
       grad_output.sizes() == sizes, "grad_output has the shape ", grad_output.sizes(), ", but the convolution has a ",
       "result of the shape ", sizes);
