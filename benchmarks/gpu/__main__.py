@@ -8,7 +8,7 @@ Forward cases run on both devices in turn; the median of the rounds' ratios coun
 measured in one process, and their host times, which differ by process, in several. Cases with a backward
 pass run in processes of one device, which take turns. --training instead runs whole training steps, each in
 its own process, and compares their time and memory. --mathematics instead runs Fourier transforms,
-decompositions and sparse products.
+decompositions and sparse products; --programs instead runs whole programs of real packages.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ import torch
 
 from tests.harness import records
 
-from . import training
+from . import program_timing, training
 from .cases import BACKWARD, DEVICE, HOST, MATHEMATICS, Call, Case
 from .processes import alone, output
+from .programs import PROGRAMS
 
 PROCESS_LIMIT_S = 300
 ROUNDS = 21
@@ -202,9 +203,17 @@ def main(arguments: Sequence[str]) -> int:
         "--mathematics", action="store_true", help="measure FFT, linear algebra and sparse products"
     )
     parser.add_argument("--case", action="append", choices=training.CASES, help="a training step")
+    parser.add_argument("--programs", action="store_true", help="measure whole programs")
+    parser.add_argument("--program", action="append", choices=PROGRAMS, help="one of the programs")
+    parser.add_argument("--rounds", type=int, default=2, help="processes of each device for a program")
     options = parser.parse_args(arguments)
     if options.stacks_after:
         faulthandler.dump_traceback_later(options.stacks_after)
+    if options.alone == "cuda":
+        sys.modules["torch_musa"] = None  # type: ignore[assignment]  # packages that look for it do not find it
+    if options.alone and options.program:
+        print(json.dumps(program_timing.measure(options.program[0], options.alone)))
+        return 0
     if options.alone and options.case:
         print(json.dumps(training.measure(options.case[0], options.alone)))
         return 0
@@ -227,6 +236,15 @@ def main(arguments: Sequence[str]) -> int:
             rows.append(one)  # written after each case, because a run may be interrupted
             command = "python -m benchmarks.gpu --training"
             write("gpu_training", command, f"{len(rows)} training steps", rows=rows)
+        return 0
+    if options.programs or options.program:
+        rows = []
+        for one in program_timing.run(options.program or list(PROGRAMS), options.rounds):
+            print(program_timing.line(one), flush=True)
+            rows.append(one)  # written after each program, because a run may be interrupted
+            command = "python -m benchmarks.gpu --programs"
+            write("gpu_programs", command, program_timing.summary(rows), rows=rows)
+        print(program_timing.summary(rows))
         return 0
     if options.mathematics:
         rows, refused = rows_of(MATHEMATICS, beside(MATHEMATICS))

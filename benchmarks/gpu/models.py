@@ -97,3 +97,75 @@ class GPT2(nn.Module):
         places = torch.arange(ids.shape[1], device=ids.device)
         x = self.blocks(self.tokens(ids) + self.positions(places))
         return functional.linear(self.norm(x), self.tokens.weight)
+
+
+class UNet(nn.Module):
+    """A U-Net of three levels with batch norms, for images of a side that 4 divides."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+
+        def block(inputs: int, outputs: int) -> nn.Sequential:
+            layers: list[nn.Module] = []
+            for first in (inputs, outputs):
+                layers += [nn.Conv2d(first, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU()]
+            return nn.Sequential(*layers)
+
+        self.down = nn.ModuleList([block(3, width), block(width, 2 * width), block(2 * width, 4 * width)])
+        self.wider = nn.ModuleList(
+            [nn.ConvTranspose2d(4 * width, 2 * width, 2, 2), nn.ConvTranspose2d(2 * width, width, 2, 2)]
+        )
+        self.up = nn.ModuleList([block(4 * width, 2 * width), block(2 * width, width)])
+        self.head = nn.Conv2d(width, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kept = []
+        for level, block in enumerate(self.down):
+            x = block(functional.max_pool2d(x, 2) if level else x)
+            kept.append(x)
+        for wider, block, skip in zip(self.wider, self.up, reversed(kept[:-1])):
+            x = block(torch.cat((wider(x), skip), 1))
+        return self.head(x)
+
+
+class MambaBlock(nn.Module):
+    """A selective state space in plain operators: a convolution, a gate, and a scan in a loop over time."""
+
+    def __init__(self, width: int, states: int = 16) -> None:
+        super().__init__()
+        inner = 2 * width
+        self.norm = nn.LayerNorm(width)
+        self.inputs = nn.Linear(width, 2 * inner)
+        self.mix = nn.Conv1d(inner, inner, 4, padding=3, groups=inner)
+        self.select = nn.Linear(inner, 2 * states + 1)
+        self.rate = nn.Parameter(torch.arange(1, states + 1).float().log().repeat(inner, 1))
+        self.skip = nn.Parameter(torch.ones(inner))
+        self.outputs = nn.Linear(inner, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        length, states = x.shape[1], self.rate.shape[1]
+        hidden, gate = self.inputs(self.norm(x)).chunk(2, -1)
+        hidden = functional.silu(self.mix(hidden.mT)[..., :length].mT)
+        step, into, out = self.select(hidden).float().split((1, states, states), -1)
+        step = functional.softplus(step)
+        decay = (-step[..., None] * self.rate.exp()).exp()
+        update = (step * hidden)[..., None] * into[:, :, None]
+        state, found = torch.zeros_like(update[:, 0]), []
+        for when in range(length):
+            state = decay[:, when] * state + update[:, when]
+            found.append((state @ out[:, when, :, None])[..., 0])
+        y = torch.stack(found, 1) + hidden * self.skip
+        return x + self.outputs(y.to(gate.dtype) * functional.silu(gate))
+
+
+class Mamba(nn.Module):
+    """A language model of 1,000 tokens of Mamba blocks."""
+
+    def __init__(self, width: int, depth: int) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(1000, width)
+        self.blocks = nn.Sequential(*(MambaBlock(width) for _ in range(depth)))
+        self.head = nn.Linear(width, 1000)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.head(self.blocks(self.tokens(ids)))

@@ -172,33 +172,39 @@ at::Tensor directions_of(const at::Tensor& panel) {
   return v;
 }
 
+// Fills the upper triangular t of I - v t v^H, from zeros, the products v^H v and the factors of the reflectors.
+// A function of its own: CUDA's compiler takes no device lambda in a constructor.
+void fill_factors(const at::Tensor& t, const at::Tensor& products, const at::Tensor& tau) {
+  const int64_t size = products.size(1), tau_step = tau.stride(0);
+  MUSA_DISPATCH(tau.scalar_type(), "householder_product", (MUSA_LAPACK_TYPES), {
+    scalar_t* const all = t.mutable_data_ptr<scalar_t>();
+    const scalar_t* const all_products = products.const_data_ptr<scalar_t>();
+    const scalar_t* const all_factors = tau.const_data_ptr<scalar_t>();
+    // A row depends on itself alone.
+    for_each(products.size(0) * size, [=] __device__(int64_t i) {
+      const int64_t number = i / size, row = i % size;
+      scalar_t* const of_row = all + i * size;
+      const scalar_t* const product = all_products + number * size * size;
+      const scalar_t* const factors = all_factors + number * tau_step;
+      of_row[row] = factors[row];
+      for (int64_t column = row + 1; column < size; ++column) {
+        scalar_t sum(0);
+        for (int64_t p = row; p < column; ++p) {
+          sum += of_row[p] * product[p * size + column];
+        }
+        of_row[column] = -factors[column] * sum;
+      }
+    });
+  });
+}
+
 // The product of reflectors, I - v t v^H with an upper triangular t.
 class Reflectors {
  public:
   Reflectors(at::Tensor v, const at::Tensor& tau) : v_(std::move(v)), adjoint_(v_.mH()) {
     const at::Tensor products = adjoint_.matmul(v_).contiguous();
     t_ = aten::zeros(products.sizes(), products.options());
-    const int64_t size = products.size(1), tau_step = tau.stride(0);
-    MUSA_DISPATCH(tau.scalar_type(), "householder_product", (MUSA_LAPACK_TYPES), {
-      scalar_t* const all = t_.mutable_data_ptr<scalar_t>();
-      const scalar_t* const all_products = products.const_data_ptr<scalar_t>();
-      const scalar_t* const all_factors = tau.const_data_ptr<scalar_t>();
-      // A row depends on itself alone.
-      for_each(products.size(0) * size, [=] __device__(int64_t i) {
-        const int64_t number = i / size, row = i % size;
-        scalar_t* const t = all + i * size;
-        const scalar_t* const product = all_products + number * size * size;
-        const scalar_t* const factors = all_factors + number * tau_step;
-        t[row] = factors[row];
-        for (int64_t column = row + 1; column < size; ++column) {
-          scalar_t sum(0);
-          for (int64_t p = row; p < column; ++p) {
-            sum += t[p] * product[p * size + column];
-          }
-          t[column] = -factors[column] * sum;
-        }
-      });
-    });
+    fill_factors(t_, products, tau);
   }
 
   // Multiplies matrices by the product, or by its adjoint, from a side, in place.
