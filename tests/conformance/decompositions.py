@@ -3,7 +3,8 @@
 """Comparison of results that are not unique, by their unique properties.
 
 Of decompositions, these are the values, the product of the factors, and the orthogonality of each factor. The
-signs of vectors are free, and so are bases of subspaces whose values are equal or zero. The angle of the
+signs of vectors are free, and so are bases of subspaces whose values are equal or zero. A Cholesky factor counts
+if the matrix is positive definite: of other matrices each algorithm leaves another part. The angle of the
 logarithm of a complex sum is unique up to full turns: each order of the terms gives another multiple.
 """
 
@@ -93,6 +94,10 @@ def _geqrf(a: torch.Tensor, tau: torch.Tensor) -> Tensors:
     return q @ a[..., :k, :].triu(), _orthogonality(q)
 
 
+def _cholesky(factor: torch.Tensor, info: torch.Tensor) -> Tensors:
+    return factor.masked_fill((info != 0)[..., None, None], 0), info
+
+
 def _log_sum(value: torch.Tensor) -> Tensors:
     return (value.real, torch.exp(1j * value.imag)) if value.is_complex() else (value,)
 
@@ -100,6 +105,7 @@ def _log_sum(value: torch.Tensor) -> Tensors:
 _FUNCTIONS: dict[str, Callable[..., Tensors]] = {
     "geqrf": _geqrf,
     "logcumsumexp": _log_sum,
+    "linalg.cholesky_ex": _cholesky,
     "linalg.eigh": _eigh,
     "linalg.qr": _qr,
     "linalg.svd": _svd,

@@ -25,12 +25,23 @@ bool serves(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
       dim <= 256;
 }
 
+// Returns keys or values with one copy for each head of q.
+at::Tensor for_each_head(const at::Tensor& tensor, const at::Tensor& q) {
+  return tensor.size(1) == q.size(1) ? tensor : tensor.repeat_interleave(q.size(1) / tensor.size(1), 1);
+}
+
+// Writes the sums of the gradients of copies that for_each_head made.
+void add_copies(at::Tensor gradient, const at::Tensor& of_copies) {
+  at::sum_out(gradient, of_copies.unflatten(1, {gradient.size(1), -1}), {2});
+}
+
+constexpr int64_t kLeastForCudnn = 64; // rows of a sequence; flash attention handles shorter ones
+
 // Whether torch.cuda computes this attention with cuDNN. The tensors do not show whether a gradient will be computed;
 // for gradients cuDNN supports neither larger heads nor sequences of one row, so both are excluded here.
 bool chooses_cudnn(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   constexpr int64_t longest_head = 128;
-  constexpr int64_t least = 64; // rows of a sequence; flash attention handles shorter ones
-  return q.size(-1) <= longest_head && q.size(2) >= least && k.size(2) >= least &&
+  return q.size(-1) <= longest_head && q.size(2) >= kLeastForCudnn && k.size(2) >= kLeastForCudnn &&
       at::_fused_sdp_choice(q, k, v, {}, /*dropout_p=*/0.0, causal, scale) ==
       static_cast<int64_t>(at::SDPBackend::cudnn_attention);
 }
@@ -48,6 +59,10 @@ bool device_flash(
     bool causal, double scale) {
   if (!serves(q, k, v)) {
     return false;
+  }
+  if (q.size(1) != k.size(1) && q.size(2) >= kLeastForCudnn) {
+    // Flash attention shares keys among heads; cuDNN, which is faster for many queries, gets copies.
+    return device_flash(out, lse, q, for_each_head(k, q), for_each_head(v, q), causal, scale);
   }
   const bool by_cudnn = chooses_cudnn(q, k, v, causal, scale);
   const auto make = [&]() -> std::array<at::Tensor, 2> {
@@ -74,6 +89,15 @@ bool device_flash_backward(
     bool causal, double scale) {
   if (!serves(q, k, v)) {
     return false;
+  }
+  if (q.size(1) != k.size(1)) {
+    const at::Tensor every_k = for_each_head(k, q), every_v = for_each_head(v, q);
+    const at::Tensor grad_every_k = at::empty_like(every_k), grad_every_v = at::empty_like(every_v);
+    device_flash_backward(
+        grad_q, grad_every_k, grad_every_v, grad_out, q, every_k, every_v, out, lse, causal, scale);
+    add_copies(grad_k, grad_every_k);
+    add_copies(grad_v, grad_every_v);
+    return true;
   }
   const bool by_cudnn = ordered_as_torchs(out, q) && grad_out.strides() == out.strides() && lse.is_contiguous() &&
       chooses_cudnn(q, k, v, causal, scale);

@@ -97,7 +97,7 @@ bool suits_device(const Problem& p) {
 
 void flash(const Problem& p, const at::Tensor& out, const at::Tensor& lse) {
   if (!kOnHost && suits_device(p) &&
-      device_flash(out, lse, dense(p.q), for_each_head(p, p.k), for_each_head(p, p.v), p.causal, p.scale)) {
+      device_flash(out, lse, dense(p.q), dense(p.k), dense(p.v), p.causal, p.scale)) {
     return;
   }
   if (!kOnHost || !suits_torch(p)) {
@@ -160,7 +160,7 @@ at::Tensor finite(const Problem& p, const at::Tensor& lse) {
 void flash_backward(
     const Problem& p, const at::Tensor& grad_out, const at::Tensor& out, const at::Tensor& lse,
     const Gradients& gradients) {
-  if (!kOnHost && suits_device(p) && p.heads() == p.kv_heads() &&
+  if (!kOnHost && suits_device(p) &&
       device_flash_backward(
           gradients.q, gradients.k, gradients.v, dense(grad_out), dense(p.q), dense(p.k), dense(p.v), dense(out), lse,
           p.causal, p.scale)) {

@@ -7,9 +7,10 @@
 
 namespace musa_emulator::dnn {
 
-// Returns false, without doing anything, if the kernels do not support the operands. q, k and v have equal H.
+// Returns false, without doing anything, if the kernels do not support the operands.
 
-// q, k, v and out are [N, H, L, E], lse is [N, H, L].
+// q, k, v and out are [N, H, L, E], lse is [N, H, L]. The H of k and v may be smaller, if it divides q's: as many heads
+// of q follow one another that share a key.
 bool device_flash(
     const at::Tensor& out, const at::Tensor& lse, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     bool causal, double scale);
@@ -18,7 +19,7 @@ bool device_flash_backward(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
     bool causal, double scale);
 
-// Packed sequences: q, k, v and out are [T, H, E], and lse is [B, H, longest q]. The INT32 offsets are read in stream
+// Packed sequences with equal H: q, k, v and out are [T, H, E], and lse is [B, H, longest q]. The INT32 offsets are read in stream
 // order. With `causal`, the last query of a sequence attends to its last key.
 struct Packed {
   at::Tensor q, k, v;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // LU and Cholesky decompositions, and solutions with triangles. A large matrix is divided in halves, which products of
-// matrices connect; one block decomposes a part of at most kLeaf columns, and one thread solves for a right-hand side of
-// kLeaf rows. Conventions follow LAPACK: pivots are counted from 1, `info` marks a singular matrix. Real LU decompositions
-// of a part round exactly as LAPACK does (fused operations in the same order, reciprocals of pivots), because for a
-// rank-deficient matrix rounding errors decide the next pivot. All other sums of a part are kept in double precision.
+// matrices connect; one block decomposes a part of few columns, or solves with a triangle of at most kLeaf rows.
+// Conventions follow LAPACK: pivots are counted from 1, `info` marks a singular matrix. Real LU decompositions of a part
+// round exactly as LAPACK does (fused operations in the same order, reciprocals of pivots), because for a rank-deficient
+// matrix rounding errors decide the next pivot.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/BatchLinearAlgebra.h>
 #include <ATen/native/LinearAlgebra.h>
@@ -33,99 +33,131 @@ namespace {
 
 // torch's CPU LAPACK has separate code for matrices up to this size, whose divisions round differently.
 constexpr int64_t kUnrolledSize = 4;
-// Columns of a part. A larger panel of an LU decomposition has few threads; of a smaller one, products are inefficient.
+// Rows of a triangle, and columns of a part of a Cholesky decomposition.
 constexpr int64_t kLeaf = 64;
+// Columns of a part of an LU decomposition of more rows, which one block decomposes.
+constexpr int64_t kPanel = 32;
+constexpr int kPanelThreads = 1024;
+constexpr int kLoads = 4; // elements of a row that a thread loads at once
+constexpr int kCholeskyThreads = 512;
 
-// Accumulates a value minus a sum of products.
+// Returns x - y * z, rounded once.
 template <typename T>
-struct Remainder {
-  using Value = std::conditional_t<c10::is_complex<T>::value, Wide<T>, T>;
-  Value value;
-
-  __device__ explicit Remainder(const T& start) : value(static_cast<Value>(start)) {}
-  __device__ void subtract(const T& x, const T& y) {
-    if constexpr (c10::is_complex<T>::value) {
-      value -= static_cast<Value>(x) * static_cast<Value>(y);
-    } else {
-      value = std::fma(-x, y, value);
-    }
+__device__ C10_ALWAYS_INLINE T less_product(const T& x, const T& y, const T& z) {
+  if constexpr (c10::is_complex<T>::value) {
+    return static_cast<T>(static_cast<Wide<T>>(x) - static_cast<Wide<T>>(y) * static_cast<Wide<T>>(z));
+  } else {
+    return std::fma(-y, z, x);
   }
-  __device__ T result() const { return static_cast<T>(value); }
-  // Multiplies real numbers by the reciprocal unless the reciprocal would overflow.
-  __device__ T divided_by_reciprocal(const T& divisor) const {
-    if constexpr (!c10::is_complex<T>::value) {
-      if (std::abs(divisor) >= std::numeric_limits<T>::min()) {
-        return value * (T(1) / divisor);
-      }
-    }
-    return divided(divisor);
-  }
-  __device__ T divided(const T& divisor) const { return static_cast<T>(value / static_cast<Value>(divisor)); }
-};
-
-// Returns a(row, column) minus the sum of a(row, p) * a(p, column) over p < count.
-template <typename T>
-__device__ C10_ALWAYS_INLINE T less_products(const Matrix<T>& a, int64_t row, int64_t column, int64_t count) {
-  Remainder<T> rest(a(row, column));
-  for (int64_t p = 0; p < count; ++p) {
-    rest.subtract(a(row, p), a(p, column));
-  }
-  return rest.result();
 }
-
-// Returns the sum of x(row, p) * y(p, column) over p < count.
 template <typename T>
-__device__ C10_ALWAYS_INLINE Wide<T> product(
-    const Matrix<T>& x, int64_t row, const Matrix<T>& y, int64_t column, int64_t count, bool conjugate_second = false) {
-  Wide<T> sum(0);
-  for (int64_t p = 0; p < count; ++p) {
-    sum += static_cast<Wide<T>>(x(row, p)) * conjugate_if(static_cast<Wide<T>>(y(p, column)), conjugate_second);
+__device__ C10_ALWAYS_INLINE T divided(const T& x, const T& divisor) {
+  if constexpr (c10::is_complex<T>::value) {
+    return static_cast<T>(static_cast<Wide<T>>(x) / static_cast<Wide<T>>(divisor));
+  } else {
+    return x / divisor;
   }
-  return sum;
+}
+// Multiplies real numbers by the reciprocal unless the reciprocal would overflow.
+template <typename T>
+__device__ C10_ALWAYS_INLINE T divided_by_reciprocal(const T& x, const T& divisor) {
+  if constexpr (!c10::is_complex<T>::value) {
+    if (std::abs(divisor) >= std::numeric_limits<T>::min()) {
+      return x * (T(1) / divisor);
+    }
+  }
+  return divided(x, divisor);
 }
 
 // ---- triangles ---------------------------------------------------------------------------------------------------------
 
-// A triangle of a matrix, or of its transpose, as the coefficients of a linear system.
+constexpr int kSides = 4; // right-hand sides of a block, which share the loads of coefficients
+
+// A triangle of a matrix as the coefficients of a linear system.
 template <typename T>
 struct Triangle {
   Matrix<const T> coefficients;
-  int64_t size;
+  int size;
   bool upper, unit, conjugate;
 
-  // Solves for one right-hand side in place. Subtracts in the order of BLAS, which the rounding depends on.
-  __device__ void solve(T* const x, int64_t step, bool by_reciprocals) const {
-    for (int64_t at = 0; at < size; ++at) {
-      const int64_t i = upper ? size - 1 - at : at;
-      Remainder<T> rest(x[i * step]);
-      for (int64_t n = 0; n < at; ++n) {
-        const int64_t p = upper ? size - 1 - n : n;
-        rest.subtract(conjugate_if(static_cast<T>(coefficients(i, p)), conjugate), x[p * step]);
-      }
-      const T divisor = unit ? T(1) : conjugate_if(static_cast<T>(coefficients(i, i)), conjugate);
-      x[i * step] = unit ? rest.result() : by_reciprocals ? rest.divided_by_reciprocal(divisor) : rest.divided(divisor);
-    }
+  // The row that is solved after `order` others.
+  __device__ int row(int order) const { return upper ? size - 1 - order : order; }
+  __device__ T at(int order, int other) const {
+    return conjugate_if(static_cast<T>(coefficients(row(order), row(other))), conjugate);
+  }
+  __device__ T solved(const T& x, int order) const {
+    return unit ? x : divided_by_reciprocal(x, at(order, order));
   }
 };
 
+// Solves for kSides right-hand sides in place, one row in each thread. Products with solved rows are subtracted in the
+// order of BLAS, which the rounding depends on.
 template <typename T>
-void solve_leaf(const at::Tensor& triangles, const at::Tensor& b, bool upper, bool unit) {
-  const T* const all_coefficients = triangles.const_data_ptr<T>();
-  T* const all_sides = b.mutable_data_ptr<T>();
-  const int64_t matrix_step = triangles.stride(0), row_step = triangles.stride(1), column_step = triangles.stride(2);
-  const int64_t b_step = b.stride(0), step = b.stride(1), side_step = b.stride(2), sides = b.size(2);
-  const int64_t size = triangles.size(1);
-  const bool conjugate = triangles.is_conj();
-  for_each(b.size(0) * sides, [=] __device__(int64_t i) {
-    const int64_t number = i / sides;
-    const Matrix<const T> coefficients{all_coefficients + number * matrix_step, row_step, column_step};
-    const Triangle<T> triangle{coefficients, size, upper, unit, conjugate};
-    triangle.solve(all_sides + number * b_step + i % sides * side_step, step, /*by_reciprocals=*/true);
-  });
+__device__ void solve(const Triangle<T>& triangle, const Matrix<T>& b, int sides, T (*room)[kSides]) {
+  const int own = threadIdx.x;
+  const bool has_row = own < triangle.size;
+  const int row = triangle.row(own);
+  T x[kSides];
+  for (int side = 0; side < kSides; ++side) {
+    x[side] = has_row && side < sides ? b(row, side) : T(0);
+  }
+  T next = has_row && own > 0 ? triangle.at(own, 0) : T(0); // loaded before the barrier at which it is needed
+  for (int step = 0; step < triangle.size; ++step) {
+    T* const known = room[step % 2]; // the threads may still read the other one
+    if (own == step) {
+      for (int side = 0; side < kSides; ++side) {
+        x[side] = known[side] = triangle.solved(x[side], own);
+      }
+    }
+    const T coefficient = next;
+    if (has_row && own > step + 1) {
+      next = triangle.at(own, step + 1);
+    }
+    __syncthreads();
+    for (int side = 0; has_row && own > step && side < kSides; ++side) {
+      x[side] = less_product(x[side], coefficient, known[side]);
+    }
+  }
+  for (int side = 0; has_row && side < sides; ++side) {
+    b(row, side) = x[side];
+  }
 }
 
-// A multiple of the leaf's size, about half of `size`.
-int64_t half_of(int64_t size) { return (size / 2 + kLeaf - 1) / kLeaf * kLeaf; }
+template <typename T>
+__global__ void C10_LAUNCH_BOUNDS_1(kLeaf) solve_kernel(
+    const Layout<const T> triangles, const int64_t triangle_step, const int size, const bool upper, const bool unit,
+    const bool conjugate, const Layout<T> b, const int64_t b_step, const int64_t sides, const int64_t blocks) {
+  alignas(16) __shared__ unsigned char room[2 * kSides * sizeof(T)];
+  const int64_t groups = (sides + kSides - 1) / kSides;
+  for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+    const int64_t number = block / groups, first = block % groups * kSides;
+    const Triangle<T> triangle{triangles.at(number * triangle_step), size, upper, unit, conjugate};
+    Matrix<T> of_b = b.at(number * b_step);
+    of_b.data += first * of_b.column_step;
+    const int count = static_cast<int>(sides - first < kSides ? sides - first : kSides);
+    solve(triangle, of_b, count, reinterpret_cast<T(*)[kSides]>(room));
+    __syncthreads();
+  }
+}
+
+template <typename T>
+void solve_leaf(const at::Tensor& triangles, const at::Tensor& b, bool upper, bool unit) {
+  const int size = static_cast<int>(triangles.size(1));
+  const int64_t sides = b.size(2), blocks = b.size(0) * ((sides + kSides - 1) / kSides);
+  const int threads = (size + 31) / 32 * 32;
+  solve_kernel<T><<<std::min<int64_t>(blocks, 1 << 16), threads, 0, c10::musa::getCurrentMUSAStream()>>>(
+      Layout<const T>(triangles), triangles.stride(0), size, upper, unit, triangles.is_conj(), Layout<T>(b), b.stride(0),
+      sides, blocks);
+  C10_MUSA_KERNEL_LAUNCH_CHECK();
+}
+
+// A multiple of a part's size, about half of `size`.
+int64_t half_of(int64_t size, int64_t part = kLeaf) { return (size / 2 + part - 1) / part * part; }
+
+// Subtracts the product of matrices in place.
+void subtract_product(const at::Tensor& from, const at::Tensor& a, const at::Tensor& b) {
+  from.baddbmm_(a, b, /*beta=*/1, /*alpha=*/-1);
+}
 
 // Solves T X = B in place of B. Both have one batch dimension and any strides; T may be lazily conjugated.
 void solve_in_place(const at::Tensor& triangles, const at::Tensor& b, bool upper, bool unit) {
@@ -145,7 +177,7 @@ void solve_in_place(const at::Tensor& triangles, const at::Tensor& b, bool upper
   const at::Tensor first = b.narrow(1, upper ? half : 0, upper ? rest : half);
   const at::Tensor second = b.narrow(1, upper ? 0 : half, upper ? half : rest);
   solve_in_place(part(upper, upper), first, upper, unit);
-  second.sub_(part(!upper, upper).matmul(first));
+  subtract_product(second, part(!upper, upper), first);
   solve_in_place(part(!upper, !upper), second, upper, unit);
 }
 
@@ -181,37 +213,9 @@ void triangular_solve(
 
 // ---- LU ------------------------------------------------------------------------------------------------------------------
 
-// The row of column k with the largest magnitude from row k on, the first of equal ones, found by all threads.
-template <typename T>
-__device__ int64_t pivot_row(const Matrix<T>& a, int64_t k, int64_t rows, MatrixRoom& room) {
-  double best = -1;
-  int64_t place = rows;
-  for (int64_t i = k + 1 + threadIdx.x; i < rows; i += blockDim.x) {
-    if (pivot_size(a(i, k)) > best) {
-      best = pivot_size(a(i, k));
-      place = i;
-    }
-  }
-  room.values[threadIdx.x] = best;
-  room.places[threadIdx.x] = place;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    best = pivot_size(a(k, k));
-    place = k;
-    for (unsigned int i = 0; i < blockDim.x; ++i) {
-      if (room.values[i] > best || (room.values[i] == best && room.places[i] < place)) {
-        best = room.values[i];
-        place = room.places[i];
-      }
-    }
-    room.number = place;
-  }
-  __syncthreads();
-  return room.number;
-}
-
 // Decomposes matrices of few columns. Pivots count from their first row; `info` is set unless it is, and counts from
-// `offset`.
+// `offset`. Each column is divided by its pivot, its products are subtracted from the columns behind it, and the next
+// pivot is found in the same pass.
 template <typename T>
 void factor_lu_leaf(
     const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& infos, bool exchanges_rows, int64_t offset) {
@@ -220,16 +224,29 @@ void factor_lu_leaf(
   int32_t* const info = infos.mutable_data_ptr<int32_t>();
   const int64_t pivot_step = pivots.stride(0), rows = lu.size(1), columns = lu.size(2);
   const int64_t steps = std::min(rows, columns);
-  each_matrix(
+  each_matrix<kPanelThreads>(
       lu.sizes().slice(0, 1), std::max(rows, columns),
-      [=] __device__(int64_t number, const auto& offsets, MatrixRoom& room) {
+      [=] __device__(int64_t number, const auto& offsets, auto& room) {
         const Matrix<T> a = matrices.at(offsets[0]);
-        for (int64_t k = 0; k < steps; ++k) {
-          for (int64_t i = k + threadIdx.x; i < rows; i += blockDim.x) {
-            a(i, k) = less_products(a, i, k, k);
+        double largest = -1;
+        int64_t place = rows;
+        const auto consider = [&](int64_t i, const T& value) {
+          const double size = pivot_size(value);
+          if (size > largest) {
+            largest = size;
+            place = i;
           }
-          __syncthreads();
-          const int64_t pivot = exchanges_rows ? pivot_row(a, k, rows, room) : k;
+        };
+        for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
+          consider(i, a(i, 0));
+        }
+        for (int64_t k = 0; k < steps; ++k) {
+          int64_t pivot = k;
+          if (exchanges_rows) {
+            pivot = room.place_of_largest(largest, place);
+            // NaN in the first place stays there, as in LAPACK.
+            pivot = pivot == rows || pivot_size(a(k, k)) != pivot_size(a(k, k)) ? k : pivot;
+          }
           if (threadIdx.x == 0) {
             all_pivots[number * pivot_step + k] = static_cast<int32_t>(pivot + 1);
             if (a(pivot, k) == T(0) && info[number] == 0) {
@@ -245,12 +262,31 @@ void factor_lu_leaf(
           __syncthreads();
           const T divisor = a(k, k);
           const bool divides = rows == columns && rows <= kUnrolledSize && k + 2 == rows;
-          for (int64_t i = k + 1 + threadIdx.x; divisor != T(0) && i < rows; i += blockDim.x) {
-            const Remainder<T> own(a(i, k));
-            a(i, k) = divides ? own.divided(divisor) : own.divided_by_reciprocal(divisor);
-          }
-          for (int64_t j = k + 1 + threadIdx.x; j < columns; j += blockDim.x) {
-            a(k, j) = less_products(a, k, j, k);
+          largest = -1;
+          place = rows;
+          for (int64_t i = k + 1 + threadIdx.x; i < rows; i += blockDim.x) {
+            T factor = a(i, k);
+            if (divisor != T(0)) {
+              factor = divides ? divided(factor, divisor) : divided_by_reciprocal(factor, divisor);
+              a(i, k) = factor;
+            }
+            if (k + 1 < columns) {
+              const T value = less_product(a(i, k + 1), factor, a(k, k + 1));
+              a(i, k + 1) = value;
+              consider(i, value);
+            }
+            for (int64_t j = k + 2; j < columns; j += kLoads) {
+              // Several loads overlap; a store could change what the next one reads.
+              T values[kLoads], above[kLoads];
+              for (int64_t n = 0; n < kLoads; ++n) {
+                const int64_t column = j + n < columns ? j + n : columns - 1;
+                values[n] = a(i, column);
+                above[n] = a(k, column);
+              }
+              for (int64_t n = 0; n < kLoads && j + n < columns; ++n) {
+                a(i, j + n) = less_product(values[n], factor, above[n]);
+              }
+            }
           }
           __syncthreads();
         }
@@ -258,38 +294,42 @@ void factor_lu_leaf(
       lu.strides().slice(0, 1));
 }
 
-// Exchanges rows as the pivots say, the last ones first if `backwards`. One thread has a column.
+// Exchanges rows as the pivots say, the last ones first if `backwards`.
 void exchange_rows(const at::Tensor& matrices, const at::Tensor& pivots, bool backwards = false) {
-  const int64_t columns = matrices.size(2), count = pivots.size(1);
-  const int64_t matrix_step = matrices.stride(0), row_step = matrices.stride(1), column_step = matrices.stride(2);
+  const int64_t rows = matrices.size(1), count = pivots.size(1);
   const int64_t pivots_step = pivots.stride(0), pivot_step = pivots.stride(1);
+  const at::Tensor order = aten::empty({matrices.size(0), rows}, matrices.options().dtype(at::kLong));
   const int32_t* const all_pivots = pivots.const_data_ptr<int32_t>();
-  MUSA_DISPATCH(matrices.scalar_type(), "exchange_rows", (MUSA_LAPACK_TYPES), {
-    scalar_t* const all = matrices.mutable_data_ptr<scalar_t>();
-    for_each(matrices.size(0) * columns, [=] __device__(int64_t thread) {
-      const int64_t number = thread / columns;
-      scalar_t* const column = all + number * matrix_step + thread % columns * column_step;
-      for (int64_t n = 0; n < count; ++n) {
-        const int64_t i = backwards ? count - 1 - n : n;
-        const int64_t with = all_pivots[number * pivots_step + i * pivot_step] - 1;
-        const scalar_t above = column[i * row_step];
-        column[i * row_step] = column[with * row_step];
-        column[with * row_step] = above;
-      }
-    });
-  });
+  int64_t* const all_places = order.mutable_data_ptr<int64_t>();
+  each_matrix(
+      matrices.sizes().slice(0, 1), rows, [=] __device__(int64_t number, const auto&, auto&) {
+        int64_t* const places = all_places + number * rows;
+        for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
+          places[i] = i;
+        }
+        __syncthreads();
+        for (int64_t n = 0; threadIdx.x == 0 && n < count; ++n) {
+          const int64_t i = backwards ? count - 1 - n : n;
+          const int64_t with = all_pivots[number * pivots_step + i * pivot_step] - 1;
+          const int64_t above = places[i];
+          places[i] = places[with];
+          places[with] = above;
+        }
+      });
+  const at::Tensor columns = matrices.mT(); // rows are adjacent in memory
+  columns.copy_(columns.gather(2, order.unsqueeze(1).expand(columns.sizes())));
 }
 
 void factor_lu(
     const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& infos, bool exchanges_rows, int64_t offset) {
-  const int64_t rows = lu.size(1), columns = lu.size(2);
-  if (columns <= kLeaf) {
+  const int64_t rows = lu.size(1), columns = lu.size(2), part = rows <= kLeaf ? kLeaf : kPanel;
+  if (columns <= part) {
     MUSA_DISPATCH(lu.scalar_type(), "lu_factor", (MUSA_LAPACK_TYPES), {
       factor_lu_leaf<scalar_t>(lu, pivots, infos, exchanges_rows, offset);
     });
     return;
   }
-  const int64_t half = half_of(columns), top = std::min(rows, half);
+  const int64_t half = half_of(columns, part), top = std::min(rows, half);
   const at::Tensor left = lu.narrow(2, 0, half), right = lu.narrow(2, half, columns - half);
   const at::Tensor left_pivots = pivots.narrow(1, 0, top);
   factor_lu(left, left_pivots, infos, exchanges_rows, offset);
@@ -302,7 +342,7 @@ void factor_lu(
     return;
   }
   const at::Tensor lower = right.narrow(1, half, rows - half), below = left.narrow(1, half, rows - half);
-  lower.sub_(below.matmul(upper));
+  subtract_product(lower, below, upper);
   const at::Tensor lower_pivots = pivots.narrow(1, half, pivots.size(1) - half);
   factor_lu(lower, lower_pivots, infos, exchanges_rows, offset + half);
   if (exchanges_rows) {
@@ -319,37 +359,11 @@ void lu_factor(const at::Tensor& input, const at::Tensor& pivots, const at::Tens
   }
 }
 
-template <typename T>
-void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
-  const int64_t step = b.stride(-2), pivot_step = pivots.stride(-1), size = lu.size(-1);
-  const bool by_reciprocals = size <= kUnrolledSize;
-  const bool transposed = trans != at::native::TransposeType::NoTranspose;
-  const bool conjugate = trans == at::native::TransposeType::ConjTranspose;
-  each_right_hand_side<T>(lu, pivots, b, [=] __device__(const Matrix<const T>& a, const int32_t* pivots_here, T* x) {
-    const auto exchange = [&](int64_t i) {
-      const int64_t with = pivots_here[i * pivot_step] - 1;
-      const T above = x[i * step];
-      x[i * step] = x[with * step];
-      x[with * step] = above;
-    };
-    if (transposed) {
-      Triangle<T>{a.transposed(), size, /*upper=*/false, /*unit=*/false, conjugate}.solve(x, step, by_reciprocals);
-      Triangle<T>{a.transposed(), size, /*upper=*/true, /*unit=*/true, conjugate}.solve(x, step, by_reciprocals);
-      for (int64_t i = size; i-- > 0;) {
-        exchange(i);
-      }
-    } else {
-      for (int64_t i = 0; i < size; ++i) {
-        exchange(i);
-      }
-      Triangle<T>{a, size, /*upper=*/false, /*unit=*/true, conjugate}.solve(x, step, by_reciprocals);
-      Triangle<T>{a, size, /*upper=*/true, /*unit=*/false, conjugate}.solve(x, step, by_reciprocals);
-    }
-  });
-}
-// The same by products of matrices. `b` has matrices column by column in memory.
-void solve_large_lu(
-    const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
+// `b` has matrices column by column in memory.
+void lu_solve(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
+  if (b.numel() == 0) {
+    return;
+  }
   const OwnPrecision guard;
   const int64_t size = lu.size(-1);
   const at::Tensor right = in_one_batch(b);
@@ -365,13 +379,6 @@ void solve_large_lu(
   solve_in_place(factors, right, /*upper=*/false, /*unit=*/false);
   solve_in_place(factors, right, /*upper=*/true, /*unit=*/true);
   exchange_rows(right, exchanges, /*backwards=*/true);
-}
-void lu_solve(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& b, at::native::TransposeType trans) {
-  if (lu.size(-1) > kLeaf && b.numel() != 0) {
-    solve_large_lu(lu, pivots, b, trans);
-    return;
-  }
-  MUSA_DISPATCH(lu.scalar_type(), "lu_solve", (MUSA_LAPACK_TYPES), { solve_lu<scalar_t>(lu, pivots, b, trans); });
 }
 
 at::DimVector in_elements(at::IntArrayRef strides, int64_t element) {
@@ -409,38 +416,33 @@ void factor_cholesky_leaf(const at::Tensor& input, const at::Tensor& infos, int6
   const Layout<T> matrices(input);
   int32_t* const info = infos.mutable_data_ptr<int32_t>();
   const int64_t size = input.size(1);
-  each_matrix(
-      input.sizes().slice(0, 1), size,
-      [=] __device__(int64_t number, const auto& offsets, MatrixRoom& room) {
+  each_matrix<kCholeskyThreads>(
+      input.sizes().slice(0, 1), size * size / 8,
+      [=] __device__(int64_t number, const auto& offsets, auto& room) {
         const Matrix<T> a = matrices.at(offsets[0]);
-        const Matrix<T> across = a.transposed();
-        int64_t& failed = room.number;
-        if (threadIdx.x == 0) {
-          failed = 0;
-        }
         for (int64_t j = 0; j < size; ++j) {
-          if (threadIdx.x == 0) {
-            const double left = real_part(a(j, j)) - real_part(product(a, j, across, j, j, /*conjugate_second=*/true));
-            if (left > 0) {
-              a(j, j) = static_cast<T>(std::sqrt(left));
-            } else {
-              a(j, j) = static_cast<T>(left);
-              failed = j + 1;
+          const Real<T> left = real_part(a(j, j));
+          if (!(left > 0)) {
+            if (threadIdx.x == 0 && info[number] == 0) {
+              info[number] = static_cast<int32_t>(offset + j + 1);
+            }
+            break;
+          }
+          const Real<T> root = std::sqrt(left);
+          __syncthreads();
+          for (int64_t i = j + threadIdx.x; i < size; i += blockDim.x) {
+            a(i, j) = i == j ? T(root) : a(i, j) / root;
+          }
+          __syncthreads();
+          // Threads of a column have adjacent rows.
+          const int next = static_cast<int>(j + 1), rest = static_cast<int>(size) - next;
+          for (int n = threadIdx.x; n < rest * rest; n += blockDim.x) {
+            const int i = next + n % rest, k = next + n / rest;
+            if (i >= k) {
+              a(i, k) = less_product(a(i, k), a(i, j), conjugate_if(a(k, j), true));
             }
           }
           __syncthreads();
-          if (failed != 0) {
-            break;
-          }
-          const double divisor = real_part(a(j, j));
-          for (int64_t i = j + 1 + threadIdx.x; i < size; i += blockDim.x) {
-            const Wide<T> rest = static_cast<Wide<T>>(a(i, j)) - product(a, i, across, j, j, /*conjugate_second=*/true);
-            a(i, j) = static_cast<T>(rest / divisor);
-          }
-          __syncthreads();
-        }
-        if (threadIdx.x == 0 && failed != 0 && info[number] == 0) {
-          info[number] = static_cast<int32_t>(offset + failed);
         }
       },
       input.strides().slice(0, 1));
@@ -460,7 +462,7 @@ void factor_cholesky(const at::Tensor& input, const at::Tensor& infos, int64_t o
   factor_cholesky(first, infos, offset);
   // X first^H = below is conj(first) X^T = below^T.
   solve_in_place(first.conj(), below.mT(), /*upper=*/false, /*unit=*/false);
-  last.sub_(below.matmul(below.mH()).tril()); // the other triangle belongs to the caller
+  subtract_product(last, below, below.mH()); // torch clears the other triangle
   factor_cholesky(last, infos, offset + half);
 }
 void cholesky(const at::Tensor& input, const at::Tensor& info, bool upper) {

@@ -164,7 +164,7 @@ void factor_ldl(const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor
   const int64_t size = ld.size(-1);
   each_matrix(
       batch_of(ld), size,
-      [=] __device__(int64_t number, const auto& offsets, MatrixRoom& room) {
+      [=] __device__(int64_t number, const auto& offsets, auto& room) {
         const SymmetricMatrix<T> a{matrices.at(offsets[0]), size, hermitian};
         int32_t* const pivots_here = all_pivots + number * size;
         int32_t info = 0;
