@@ -31,9 +31,9 @@ def activity(step: Step, device: str) -> dict:
     """Profiles a step: milliseconds in which the device is busy, launches, and what took longest.
 
     Returns:
-        busy_ms and launches of the device's work; sdk_ms, the host's time inside calls of the SDK's runtime and
-        driver; kernels and operators, the longest ones with milliseconds (operators: the host's own time) and
-        their number.
+        busy_ms and launches of the device's work; sdk_ms, the host's time inside calls of the SDK's runtime
+        and driver; kernels and operators, the longest ones with milliseconds (operators: the host's own time)
+        and their number.
     """
     profiler = torch.profiler
     work = profiler.ProfilerActivity.CUDA if device == "cuda" else profiler.ProfilerActivity.PrivateUse1
@@ -65,7 +65,9 @@ def activity(step: Step, device: str) -> dict:
         "launches": len(spans),
         "sdk_ms": sdk / 1e3,
         "kernels": [[name, round(us / 1e3, 3), number[name]] for name, us in kernels.most_common(LISTED)],
-        "operators": [[one.key, round(one.self_cpu_time_total / 1e3, 3), one.count] for one in averages[:LISTED]],
+        "operators": [
+            [one.key, round(one.self_cpu_time_total / 1e3, 3), one.count] for one in averages[:LISTED]
+        ],
     }
 
 
@@ -89,6 +91,9 @@ def measure(name: str, device: str, tiny: bool = False) -> dict:
     module = getattr(torch, device)
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = (
+        False  # as on musa; torch.cuda allows it in convolutions unless told otherwise
+    )
     step = PROGRAMS[name].make(device, tiny)
     for _ in range(WARM_UP):
         last = step()
@@ -168,18 +173,20 @@ def marks(row: dict) -> list[str]:
 
 
 def line(row: dict) -> str:
-    """Returns a row of the table: milliseconds, ratio, host's time, device's share, launches, MiB, results."""
+    """Returns a row of the table: milliseconds, their ratio, and torch.cuda's and musa's other figures."""
     if "missing" in row:
         return f"{row['name']:28}not measured: {', '.join(row['missing'])} is not installed"
     for device in ("cuda", "musa"):
         if "error" in row[device]:
             return f"{row['name']:28}{device}: {row[device]['error'][-1500:]}"
     cuda, musa = row["cuda"], row["musa"]
-    text = f"{row['name']:28}{cuda['ms']:9.2f}{musa['ms']:9.2f} ms{musa['ms'] / cuda['ms']:7.3f}"
-    text += f"  host {cuda['host_ms']:7.2f}{musa['host_ms']:8.2f}  sdk {cuda['sdk_ms']:6.2f}{musa['sdk_ms']:7.2f}"
-    text += f"  busy {cuda['busy_ms']:7.2f}{musa['busy_ms']:8.2f}  launches {cuda['launches']:5}{musa['launches']:6}"
-    text += f"  MiB {cuda['allocated']:6.0f}{musa['allocated']:7.0f}  result {cuda['result']:.4g} {musa['result']:.4g}"
-    return "  ".join([text, *marks(row)])
+    parts = [f"{row['name']:28}{cuda['ms']:9.2f}{musa['ms']:9.2f} ms{musa['ms'] / cuda['ms']:7.3f}"]
+    columns = (
+        ("host", "host_ms", "8.2f"), ("sdk", "sdk_ms", "8.2f"), ("busy", "busy_ms", "8.2f"),
+        ("launches", "launches", "6d"), ("MiB", "allocated", "7.0f"), ("result", "result", "11.4g"),
+    )  # fmt: skip
+    parts += [f"{title}{cuda[key]:{width}}{musa[key]:{width}}" for title, key, width in columns]
+    return "  ".join([*parts, *marks(row)])
 
 
 def summary(rows: Sequence[dict]) -> str:
@@ -189,6 +196,6 @@ def summary(rows: Sequence[dict]) -> str:
     ratios = [row["musa"]["ms"] / row["cuda"]["ms"] for row in measured]
     right = sum(map(agrees, measured))
     return (
-        f"{len(measured)} of {len(rows)} programs, {right} with torch.cuda's results; time over torch.cuda's: "
+        f"{len(measured)} of {len(rows)} programs, {right} with torch.cuda's results; time over torch.cuda's "
         f"median {statistics.median(ratios):.3f}, largest {max(ratios):.2f}"
     )

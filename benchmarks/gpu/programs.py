@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Whole programs, each one text that gets the device's name: `python -m benchmarks.gpu --programs`.
 
-A maker takes the device and whether the sizes are tiny (for machines without a GPU), and returns a step, which
-returns a tensor: a loss, logits, or generated tokens. Packages are imported in the makers: a program whose
-package is missing is reported with that reason.
+A maker takes the device and whether the sizes are tiny (for machines without a GPU), and returns a step,
+which returns a tensor: a loss, logits, or generated tokens. Packages are imported in the makers: a program
+whose package is missing is reported with that reason.
 """
 
 from __future__ import annotations
@@ -88,13 +88,18 @@ def without_gradients(call: Callable[[], torch.Tensor]) -> Step:
 # Language models
 
 
-def _llama(device: str, tiny: bool, **options: object) -> nn.Module:
+def _llama(device: str, tiny: bool) -> nn.Module:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     sizes = (
         {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
         if tiny
-        else {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 16, "num_attention_heads": 32}
+        else {
+            "hidden_size": 2048,
+            "intermediate_size": 5632,
+            "num_hidden_layers": 16,
+            "num_attention_heads": 32,
+        }
     )
     heads = sizes["num_attention_heads"] // (2 if tiny else 4)
     config = LlamaConfig(vocab_size=32000, num_key_value_heads=heads, max_position_embeddings=4096, **sizes)
@@ -102,15 +107,27 @@ def _llama(device: str, tiny: bool, **options: object) -> nn.Module:
 
 
 def llama_generate(device: str, tiny: bool, **options: object) -> Step:
+    """Returns a step that generates tokens and returns the logits of the first one.
+
+    Weights are random, so the most likely tokens are nearly equal, and rounding decides among them.
+    """
     model = _llama(device, tiny).eval()
     ids = randint(device, 32000, 1, 16)
     count = 4 if tiny else 32
-    options = {"max_new_tokens": count, "min_new_tokens": count, "do_sample": False, **options}
-    return without_gradients(lambda: model.generate(ids, pad_token_id=0, **options))
+    options = {
+        "max_new_tokens": count, "min_new_tokens": count, "do_sample": False, "pad_token_id": 0,
+        "return_dict_in_generate": True, "output_logits": True, **options,
+    }  # fmt: skip
+    return without_gradients(lambda: model.generate(ids, **options).logits[0].square())
 
 
 def llama_generate_static(device: str, tiny: bool) -> Step:
-    return llama_generate(device, tiny, cache_implementation="static")
+    """The forward of each token is compiled: by default transformers does that on devices of its own list."""
+    from transformers import CompileConfig
+
+    compiled = CompileConfig()
+    compiled._compile_all_devices = True
+    return llama_generate(device, tiny, cache_implementation="static", compile_config=compiled)
 
 
 def llama_prefill(device: str, tiny: bool) -> Step:
@@ -274,7 +291,9 @@ def detection_train(device: str, tiny: bool) -> Step:
         weights=None, weights_backbone=None, num_classes=5, min_size=128 if tiny else 512
     )
     model = model.to(device).train()
-    images = [torch.rand(3, 128 if tiny else 512, 128 if tiny else 512).to(device) for _ in range(1 if tiny else 4)]
+    images = [
+        torch.rand(3, 128 if tiny else 512, 128 if tiny else 512).to(device) for _ in range(1 if tiny else 4)
+    ]
     boxes = torch.tensor([[10.0, 10.0, 60.0, 80.0], [30.0, 20.0, 100.0, 90.0]])
     targets = [{"boxes": boxes.to(device), "labels": torch.tensor([1, 2]).to(device)} for _ in images]
     optimizer = torch.optim.SGD(model.parameters(), 1e-4)
@@ -598,9 +617,7 @@ PROGRAMS: dict[str, Program] = {
     "vit-infer": Program(vit_infer, ("timm",)),
     "convnext-train": Program(_classifier("convnext_tiny", 64, torch.float16, True), ("timm",)),
     "efficientnet-train": Program(_classifier("efficientnet_b0", 128, torch.float16, False), ("timm",)),
-    "swin-train": Program(
-        _classifier("swin_tiny_patch4_window7_224", 64, torch.float16, False), ("timm",)
-    ),
+    "swin-train": Program(_classifier("swin_tiny_patch4_window7_224", 64, torch.float16, False), ("timm",)),
     "resnet50-train": Program(_resnet50(resnet50_step)),
     "resnet50-infer": Program(_resnet50(resnet50_inference)),
     "unet-train": Program(_unet(False)),

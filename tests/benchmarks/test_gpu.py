@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from benchmarks.gpu import __main__ as gpu
-from benchmarks.gpu import cases, training
+from benchmarks.gpu import cases, program_timing, training
+from benchmarks.gpu.programs import PROGRAMS, Program
 
 pytestmark = pytest.mark.once
 
@@ -90,3 +91,54 @@ def test_rounds_of_processes_are_joined_and_an_error_in_one_counts() -> None:
     }
     assert gpu.joined([second, first])["b"] == {"error": "refused"}
     assert first["a"]["cuda"] == [1]
+
+
+PLAIN = (
+    "lstm-train",
+    "mamba-train",
+    "recommendation-train",
+    "policy-train",
+    "fourier-train",
+    "jagged-attention",
+)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_program_has_equal_results_on_both_devices(name: str) -> None:
+    """The smallest sizes of programs that need no package; the CPU is in torch.cuda's place."""
+    results = []
+    for device in ("cpu", "musa"):
+        torch.manual_seed(0)
+        step = PROGRAMS[name].make(device, True)
+        results.append([float(step().double().mean()) for _ in range(3)])
+    assert results[1] == pytest.approx(results[0], rel=1e-3, abs=1e-4)
+
+
+def test_a_program_without_its_package_is_listed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROGRAMS, "lstm-train", Program(PROGRAMS["lstm-train"].make, ("no_such_package",)))
+    (row,) = program_timing.run(["lstm-train"])
+    assert "no_such_package is not installed" in program_timing.line(row)
+
+
+@pytest.mark.parametrize(
+    ("changed", "mark"),
+    [
+        ({}, None),
+        ({"result": 1.1}, "results differ"),
+        ({"ms": 11.5}, "above the bar"),
+        ({"allocated": 200.0}, "more memory"),
+        ({"host_copies": {"aten::one": 1}}, "computed on the host: aten::one"),
+    ],
+)
+def test_what_is_wrong_with_a_program_is_marked(changed: dict, mark: str | None) -> None:
+    good = {"ms": 10.0, "result": 1.0, "allocated": 100.0}
+    row = {"name": "lstm-train", "cuda": good, "musa": {**good, "host_copies": {}, **changed}}
+    assert program_timing.marks(row) == ([mark] if mark else [])
+
+
+def test_the_activity_of_a_step_is_measured() -> None:
+    step = PROGRAMS["lstm-train"].make("musa", True)
+    step()
+    found = program_timing.activity(step, "musa")
+    assert found["busy_ms"] > 0 and found["launches"] > 10 and found["sdk_ms"] > 0
+    assert found["kernels"] and found["operators"]

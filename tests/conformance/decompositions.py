@@ -3,9 +3,9 @@
 """Comparison of results that are not unique, by their unique properties.
 
 Of decompositions, these are the values, the product of the factors, and the orthogonality of each factor. The
-signs of vectors are free, and so are bases of subspaces whose values are equal or zero. A Cholesky factor counts
-if the matrix is positive definite: of other matrices each algorithm leaves another part. The angle of the
-logarithm of a complex sum is unique up to full turns: each order of the terms gives another multiple.
+signs of vectors are free, and so are bases of subspaces whose values are equal or zero. A Cholesky factor
+counts if the matrix is positive definite: of other matrices each algorithm leaves another part. The angle of
+the logarithm of a complex sum is unique up to full turns: each order of the terms gives another multiple.
 """
 
 from __future__ import annotations

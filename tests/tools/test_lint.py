@@ -161,3 +161,29 @@ def test_every_hook_refuses_a_bad_tree(tmp_path: Path) -> None:
         and "files include each other" in done.stdout
         and "musa_amp -> musa_compat" in done.stdout
     )
+
+
+CONSTRUCTOR = """
+class Sums {
+ public:
+  explicit Sums(const Tensor& values) : values_(values), size_{3} {
+    %s
+  }
+  void fill() {
+    for_each(size_, [=] __device__(int64_t i) { use(i); });
+  }
+};
+"""
+
+
+def test_a_device_lambda_in_a_constructor_is_refused() -> None:
+    bad = CONSTRUCTOR % "for_each(size_, [=] __device__(int64_t i) { use(i); });"
+    found = tree_rules.check_device_lambdas({"packages/one/csrc/kernels/Sums.mu": bad})
+    assert found == [
+        "packages/one/csrc/kernels/Sums.mu: constructor of Sums: move the device lambda to a function"
+    ]
+
+
+def test_a_device_lambda_in_another_function_is_accepted() -> None:
+    good = CONSTRUCTOR % "fill();"
+    assert tree_rules.check_device_lambdas({"packages/one/csrc/kernels/Sums.mu": good}) == []

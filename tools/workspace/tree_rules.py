@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Rules of this tree that no linter has: one version, and neither folders nor files of a csrc that include
-each other.
+"""Rules of this tree that no linter has: one version, neither folders nor files of a csrc that include each
+other, and no device lambda in a constructor.
 
 A hook of .pre-commit-config.yaml runs this module.
 """
@@ -96,6 +96,32 @@ def check_includes(texts: dict[str, str]) -> list[str]:
     return found
 
 
+def _body(text: str, start: int) -> str:
+    """Returns the body that begins after `start`: its bracket, unlike an initializer's, follows a space."""
+    begin = text.find(" {", start) + 1
+    depth = 0
+    for place in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if depth == 0:
+            return text[begin:place]
+    return ""
+
+
+def check_device_lambdas(texts: dict[str, str]) -> list[str]:
+    """Returns a line for each constructor with a device lambda, which nvcc refuses and clang accepts."""
+    found = []
+    for name, text in texts.items():
+        if not name.endswith((".mu", ".muh")):
+            continue
+        for match in re.finditer(r"^[ \t]*(?:class|struct) (\w+)(?=[^;{]* \{)", text, re.MULTILINE):
+            members = _body(text, match.end())
+            constructor = rf"^[ \t]*(?:explicit )?{match[1]}\((?=[^;]*\{{)"
+            for start in re.finditer(constructor, members, re.MULTILINE):
+                if "] __device__" in _body(members, start.end()):
+                    found.append(f"{name}: constructor of {match[1]}: move the device lambda to a function")
+    return found
+
+
 def check_tree(root: Path) -> list[str]:
     texts = {}
     for path in tracked_files(root):
@@ -103,7 +129,7 @@ def check_tree(root: Path) -> list[str]:
             texts[path.relative_to(root).as_posix()] = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue  # an image or another binary file has no lines to check
-    return check_versions(texts) + check_includes(texts)
+    return check_versions(texts) + check_includes(texts) + check_device_lambdas(texts)
 
 
 if __name__ == "__main__":

@@ -93,8 +93,7 @@ bool device_flash_backward(
   if (q.size(1) != k.size(1)) {
     const at::Tensor every_k = for_each_head(k, q), every_v = for_each_head(v, q);
     const at::Tensor grad_every_k = at::empty_like(every_k), grad_every_v = at::empty_like(every_v);
-    device_flash_backward(
-        grad_q, grad_every_k, grad_every_v, grad_out, q, every_k, every_v, out, lse, causal, scale);
+    device_flash_backward(grad_q, grad_every_k, grad_every_v, grad_out, q, every_k, every_v, out, lse, causal, scale);
     add_copies(grad_k, grad_every_k);
     add_copies(grad_v, grad_every_v);
     return true;

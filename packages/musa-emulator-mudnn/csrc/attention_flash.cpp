@@ -96,8 +96,7 @@ bool suits_device(const Problem& p) {
 }
 
 void flash(const Problem& p, const at::Tensor& out, const at::Tensor& lse) {
-  if (!kOnHost && suits_device(p) &&
-      device_flash(out, lse, dense(p.q), dense(p.k), dense(p.v), p.causal, p.scale)) {
+  if (!kOnHost && suits_device(p) && device_flash(out, lse, dense(p.q), dense(p.k), dense(p.v), p.causal, p.scale)) {
     return;
   }
   if (!kOnHost || !suits_torch(p)) {

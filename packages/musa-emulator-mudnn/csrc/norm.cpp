@@ -398,6 +398,10 @@ Status BatchNorm::RunBwd(
           } else {
             const auto make = [&] {
               at::Tensor input;
+              if (training &&
+                  batch_norm_gradients(input, scales, shifts, gradient, image, scale, center, spread, epsilon)) {
+                return input;
+              }
               std::tie(input, scales, shifts) = ops::native_batch_norm_backward(
                   gradient, image, scale, training ? none : center, training ? none : spread,
                   training ? center : unsaved, training ? spread : unsaved, training, epsilon,

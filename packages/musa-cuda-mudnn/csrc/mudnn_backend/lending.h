@@ -98,5 +98,9 @@ bool batch_norm_into(
     at::Tensor& out, const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias,
     const at::Tensor& running_mean, const at::Tensor& running_variance, at::Tensor& mean, at::Tensor& deviation,
     double momentum, double epsilon);
+// The gradients of batch_norm_into, for the same operands.
+bool batch_norm_gradients(
+    at::Tensor& of_input, at::Tensor& of_weight, at::Tensor& of_bias, const at::Tensor& gradient, const at::Tensor& in,
+    const at::Tensor& weight, const at::Tensor& mean, const at::Tensor& deviation, double epsilon);
 
 } // namespace musa_emulator::dnn

@@ -85,9 +85,7 @@ struct Triangle {
   __device__ T at(int order, int other) const {
     return conjugate_if(static_cast<T>(coefficients(row(order), row(other))), conjugate);
   }
-  __device__ T solved(const T& x, int order) const {
-    return unit ? x : divided_by_reciprocal(x, at(order, order));
-  }
+  __device__ T solved(const T& x, int order) const { return unit ? x : divided_by_reciprocal(x, at(order, order)); }
 };
 
 // Solves for kSides right-hand sides in place, one row in each thread. Products with solved rows are subtracted in the
@@ -146,8 +144,8 @@ void solve_leaf(const at::Tensor& triangles, const at::Tensor& b, bool upper, bo
   const int64_t sides = b.size(2), blocks = b.size(0) * ((sides + kSides - 1) / kSides);
   const int threads = (size + 31) / 32 * 32;
   solve_kernel<T><<<std::min<int64_t>(blocks, 1 << 16), threads, 0, c10::musa::getCurrentMUSAStream()>>>(
-      Layout<const T>(triangles), triangles.stride(0), size, upper, unit, triangles.is_conj(), Layout<T>(b), b.stride(0),
-      sides, blocks);
+      Layout<const T>(triangles), triangles.stride(0), size, upper, unit, triangles.is_conj(), Layout<T>(b),
+      b.stride(0), sides, blocks);
   C10_MUSA_KERNEL_LAUNCH_CHECK();
 }
 
@@ -301,21 +299,20 @@ void exchange_rows(const at::Tensor& matrices, const at::Tensor& pivots, bool ba
   const at::Tensor order = aten::empty({matrices.size(0), rows}, matrices.options().dtype(at::kLong));
   const int32_t* const all_pivots = pivots.const_data_ptr<int32_t>();
   int64_t* const all_places = order.mutable_data_ptr<int64_t>();
-  each_matrix(
-      matrices.sizes().slice(0, 1), rows, [=] __device__(int64_t number, const auto&, auto&) {
-        int64_t* const places = all_places + number * rows;
-        for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
-          places[i] = i;
-        }
-        __syncthreads();
-        for (int64_t n = 0; threadIdx.x == 0 && n < count; ++n) {
-          const int64_t i = backwards ? count - 1 - n : n;
-          const int64_t with = all_pivots[number * pivots_step + i * pivot_step] - 1;
-          const int64_t above = places[i];
-          places[i] = places[with];
-          places[with] = above;
-        }
-      });
+  each_matrix(matrices.sizes().slice(0, 1), rows, [=] __device__(int64_t number, const auto&, auto&) {
+    int64_t* const places = all_places + number * rows;
+    for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
+      places[i] = i;
+    }
+    __syncthreads();
+    for (int64_t n = 0; threadIdx.x == 0 && n < count; ++n) {
+      const int64_t i = backwards ? count - 1 - n : n;
+      const int64_t with = all_pivots[number * pivots_step + i * pivot_step] - 1;
+      const int64_t above = places[i];
+      places[i] = places[with];
+      places[with] = above;
+    }
+  });
   const at::Tensor columns = matrices.mT(); // rows are adjacent in memory
   columns.copy_(columns.gather(2, order.unsqueeze(1).expand(columns.sizes())));
 }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Matrix products for cases that BLAS libraries do not support: integers, complex numbers, double precision, operands
-// without elements. One thread computes one element of the result.
+// without elements. A block computes a tile of a large result from tiles of the operands in shared memory; otherwise one
+// thread computes one element. Both add an element's products in the same order.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/LinearAlgebra.h>
 #include <ATen/native/TensorIterator.h>
+#include <c10/musa/MUSAException.h>
+#include <c10/musa/MUSAStream.h>
 #include <c10/util/complex.h>
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -64,37 +68,151 @@ at::Tensor readable(const at::Tensor& operand, const at::Tensor& out) {
   return at::get_overlap_status(out, values) == at::MemOverlapStatus::No ? values : values.clone();
 }
 
+// A three-dimensional operand.
+template <typename T>
+struct Batch {
+  T* data;
+  int64_t steps[3];
+
+  static Batch of(const at::Tensor& tensor) {
+    const at::IntArrayRef strides = tensor.strides();
+    if constexpr (std::is_const_v<T>) {
+      return {tensor.const_data_ptr<std::remove_const_t<T>>(), {strides[0], strides[1], strides[2]}};
+    } else {
+      return {tensor.mutable_data_ptr<T>(), {strides[0], strides[1], strides[2]}};
+    }
+  }
+  __device__ T& at(int64_t batch, int64_t row, int64_t column) const {
+    return data[batch * steps[0] + row * steps[1] + column * steps[2]];
+  }
+};
+
 // out[b, i, j] = beta * added[b, i, j] + alpha * sum over k of first[b, i, k] * second[b, k, j]. If beta is 0,
-// `added` is not read. All tensors are three-dimensional.
+// `added` is not read.
+template <typename scalar_t, typename Sum>
+struct Product {
+  Batch<const scalar_t> first, second, added;
+  Batch<scalar_t> out;
+  int64_t batches, rows, columns, depth;
+  Sum alpha, beta;
+  bool adds, fused;
+
+  __device__ void finish(const SumOfProducts<Sum>& products, int64_t batch, int64_t row, int64_t column) const {
+    Sum sum = alpha * products.value(fused);
+    if (adds) {
+      sum += beta * static_cast<Sum>(added.at(batch, row, column));
+    }
+    out.at(batch, row, column) = static_cast<scalar_t>(sum);
+  }
+};
+
+constexpr int kTileThreads = 16; // in each dimension
+constexpr int kTileDepth = 16;
+template <typename Sum>
+constexpr int kElements = c10::is_complex<Sum>::value ? 2 : 4; // of a thread, in each dimension
+template <typename Sum>
+constexpr int kTile = kTileThreads * kElements<Sum>;
+
+// Copies a tile to room[depth][place], with zeros outside the matrix. Threads of adjacent indices read along the
+// dimension whose elements are adjacent.
+template <typename Sum, typename Load>
+__device__ void load_tile(
+    Sum (*room)[kTile<Sum> + 1], int64_t depth, int64_t places, bool along_depth, const Load& load) {
+  const int thread = threadIdx.y * kTileThreads + threadIdx.x;
+  for (int i = thread; i < kTile<Sum> * kTileDepth; i += kTileThreads * kTileThreads) {
+    const int k = along_depth ? i % kTileDepth : i / kTile<Sum>;
+    const int place = along_depth ? i / kTileDepth : i % kTile<Sum>;
+    room[k][place] = k < depth && place < places ? static_cast<Sum>(load(place, k)) : Sum(0);
+  }
+}
+
+template <typename scalar_t, typename Sum>
+__global__ void C10_LAUNCH_BOUNDS_1(kTileThreads* kTileThreads)
+    tiles_kernel(const Product<scalar_t, Sum> p, const int64_t tiles) {
+  constexpr int tile = kTile<Sum>, count = kElements<Sum>;
+  alignas(16) __shared__ unsigned char rooms[2][kTileDepth * (tile + 1) * sizeof(Sum)];
+  const auto x = reinterpret_cast<Sum(*)[tile + 1]>(rooms[0]);
+  const auto y = reinterpret_cast<Sum(*)[tile + 1]>(rooms[1]);
+  const int64_t across = (p.columns + tile - 1) / tile, down = (p.rows + tile - 1) / tile;
+  for (int64_t block = blockIdx.x; block < tiles; block += gridDim.x) {
+    const int64_t column = block % across * tile, row = block / across % down * tile, batch = block / (across * down);
+    SumOfProducts<Sum> products[count][count];
+    for (int64_t start = 0; start < p.depth; start += kTileDepth) {
+      const int64_t depth = p.depth - start < kTileDepth ? p.depth - start : kTileDepth;
+      load_tile<Sum>(x, depth, p.rows - row, p.first.steps[2] == 1, [&](int64_t place, int64_t k) {
+        return p.first.at(batch, row + place, start + k);
+      });
+      load_tile<Sum>(y, depth, p.columns - column, p.second.steps[1] == 1, [&](int64_t place, int64_t k) {
+        return p.second.at(batch, start + k, column + place);
+      });
+      __syncthreads();
+      for (int k = 0; k < depth; ++k) {
+        Sum left[count], right[count];
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+          left[i] = x[k][threadIdx.y + i * kTileThreads];
+          right[i] = y[k][threadIdx.x + i * kTileThreads];
+        }
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+#pragma unroll
+          for (int j = 0; j < count; ++j) {
+            products[i][j].add(left[i], right[j], p.fused);
+          }
+        }
+      }
+      __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+#pragma unroll
+      for (int j = 0; j < count; ++j) {
+        const int64_t own_row = row + threadIdx.y + i * kTileThreads;
+        const int64_t own_column = column + threadIdx.x + j * kTileThreads;
+        if (own_row < p.rows && own_column < p.columns) {
+          p.finish(products[i][j], batch, own_row, own_column);
+        }
+      }
+    }
+  }
+}
+
+// All tensors are three-dimensional.
 template <typename scalar_t, typename Sum>
 void multiply(
     const at::Tensor& first, const at::Tensor& second, const at::Tensor& added, const at::Scalar& beta,
     const at::Scalar& alpha, const at::Tensor& out, bool fused) {
-  const scalar_t* const x = first.const_data_ptr<scalar_t>();
-  const scalar_t* const y = second.const_data_ptr<scalar_t>();
-  const scalar_t* const z = added.const_data_ptr<scalar_t>();
-  scalar_t* const to = out.mutable_data_ptr<scalar_t>();
-  const int64_t depth = first.size(2);
-  const int64_t x_step = first.stride(2);
-  const int64_t y_step = second.stride(1);
-  const Sum factor = alpha.to<Sum>();
-  const Sum of_added = beta.to<Sum>();
-  const bool adds = of_added != Sum(0);
-  for_each_offset(
-      out.sizes(),
-      [=] __device__(int64_t, const auto& at) {
-        SumOfProducts<Sum> products;
-        for (int64_t k = 0; k < depth; ++k) {
-          products.add(static_cast<Sum>(x[at[1] + k * x_step]), static_cast<Sum>(y[at[2] + k * y_step]), fused);
-        }
-        Sum sum = factor * products.value(fused);
-        if (adds) {
-          sum += of_added * static_cast<Sum>(z[at[3]]);
-        }
-        to[at[0]] = static_cast<scalar_t>(sum);
-      },
-      out.strides(), at::IntArrayRef({first.stride(0), first.stride(1), 0}),
-      at::IntArrayRef({second.stride(0), 0, second.stride(2)}), added.strides());
+  const Product<scalar_t, Sum> p{
+      Batch<const scalar_t>::of(first),
+      Batch<const scalar_t>::of(second),
+      Batch<const scalar_t>::of(added),
+      Batch<scalar_t>::of(out),
+      out.size(0),
+      out.size(1),
+      out.size(2),
+      first.size(2),
+      alpha.to<Sum>(),
+      beta.to<Sum>(),
+      beta.to<Sum>() != Sum(0),
+      fused};
+  if (std::min({p.rows, p.columns, p.depth}) >= kTileThreads) {
+    constexpr int64_t tile = kTile<Sum>;
+    const int64_t tiles = p.batches * ((p.rows + tile - 1) / tile) * ((p.columns + tile - 1) / tile);
+    tiles_kernel<scalar_t, Sum>
+        <<<std::min<int64_t>(tiles, 1 << 16), dim3(kTileThreads, kTileThreads), 0, c10::musa::getCurrentMUSAStream()>>>(
+            p, tiles);
+    C10_MUSA_KERNEL_LAUNCH_CHECK();
+    return;
+  }
+  for_each(p.batches * p.rows * p.columns, [=] __device__(int64_t i) {
+    const int64_t column = i % p.columns, row = i / p.columns % p.rows, batch = i / (p.columns * p.rows);
+    SumOfProducts<Sum> products;
+    for (int64_t k = 0; k < p.depth; ++k) {
+      products.add(
+          static_cast<Sum>(p.first.at(batch, row, k)), static_cast<Sum>(p.second.at(batch, k, column)), p.fused);
+    }
+    p.finish(products, batch, row, column);
+  });
 }
 
 // The meta function has already checked the operands' shapes.

@@ -116,6 +116,7 @@ struct Declines {
   }
 };
 // Other backends have kernels that write to the caller's memory; here make_in() does that.
-inline constexpr Declines convolve_into, input_gradient_into, filter_gradient_into, batch_norm_into;
+inline constexpr Declines convolve_into, input_gradient_into, filter_gradient_into, batch_norm_into,
+    batch_norm_gradients;
 
 } // namespace musa_emulator::dnn
