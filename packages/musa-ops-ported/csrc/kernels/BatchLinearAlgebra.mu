@@ -152,11 +152,6 @@ void solve_leaf(const at::Tensor& triangles, const at::Tensor& b, bool upper, bo
 // A multiple of a part's size, about half of `size`.
 int64_t half_of(int64_t size, int64_t part = kLeaf) { return (size / 2 + part - 1) / part * part; }
 
-// Subtracts the product of matrices in place.
-void subtract_product(const at::Tensor& from, const at::Tensor& a, const at::Tensor& b) {
-  from.baddbmm_(a, b, /*beta=*/1, /*alpha=*/-1);
-}
-
 // Solves T X = B in place of B. Both have one batch dimension and any strides; T may be lazily conjugated.
 void solve_in_place(const at::Tensor& triangles, const at::Tensor& b, bool upper, bool unit) {
   const int64_t size = triangles.size(1);

@@ -27,9 +27,9 @@ namespace musa_ops_ported {
 namespace {
 
 constexpr int64_t kPanel = 32;
-constexpr int kPanelThreads = 256;
+constexpr int kPanelThreads = 1024; // of a block for many rows, and a quarter of them for few
+constexpr int64_t kFewRows = 128;
 constexpr int kLanes = 32; // threads that share a column
-constexpr int kColumnsAtOnce = kPanelThreads / kLanes;
 
 // The norm of x[0], ..., x[size - 1], whose squares may overflow or underflow.
 template <typename T>
@@ -75,6 +75,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kPanelThreads) factor_panel_kernel(
   T* const sums = reinterpret_cast<T*>(room); // kLanes for each column
   T* const shared_tau = sums + kPanel * kLanes;
   T* const shared_scale = shared_tau + 1;
+  const int64_t threads = blockDim.x, at_once = threads / kLanes;
   const int64_t thread = threadIdx.x, lane = thread % kLanes, group = thread / kLanes;
   for (int64_t number = blockIdx.x; number < count; number += gridDim.x) {
     T* const a = matrices + number * matrix_step;
@@ -82,13 +83,13 @@ __global__ void C10_LAUNCH_BOUNDS_1(kPanelThreads) factor_panel_kernel(
     for (int64_t k = 0; k < steps; ++k) {
       T* const x = a + k * column_step;
       Real<T> sum(0);
-      for (int64_t row = k + 1 + thread; row < rows; row += kPanelThreads) {
+      for (int64_t row = k + 1 + thread; row < rows; row += threads) {
         sum += squared_magnitude(x[row]);
       }
       sums[thread] = T(sum);
       __syncthreads();
       if (thread < kLanes) {
-        for (int other = kLanes; other < kPanelThreads; other += kLanes) {
+        for (int other = kLanes; other < threads; other += kLanes) {
           sums[thread] += sums[thread + other];
         }
       }
@@ -118,11 +119,11 @@ __global__ void C10_LAUNCH_BOUNDS_1(kPanelThreads) factor_panel_kernel(
       __syncthreads();
       const T tau = conjugate_if(*shared_tau, true), scale = *shared_scale;
       if (tau != T(0)) {
-        for (int64_t row = k + 1 + thread; row < rows; row += kPanelThreads) {
+        for (int64_t row = k + 1 + thread; row < rows; row += threads) {
           x[row] *= scale;
         }
         __syncthreads();
-        for (int64_t column = k + 1 + group; column < columns; column += kColumnsAtOnce) {
+        for (int64_t column = k + 1 + group; column < columns; column += at_once) {
           const T* const y = a + column * column_step;
           T product(0);
           for (int64_t row = k + 1 + lane; row < rows; row += kLanes) {
@@ -131,7 +132,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kPanelThreads) factor_panel_kernel(
           sums[(column - k - 1) * kLanes + lane] = product;
         }
         __syncthreads();
-        for (int64_t column = k + 1 + thread; column < columns; column += kPanelThreads) {
+        for (int64_t column = k + 1 + thread; column < columns; column += threads) {
           T* const own = sums + (column - k - 1) * kLanes;
           T product = a[k + column * column_step];
           for (int other = 0; other < kLanes; ++other) {
@@ -141,7 +142,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kPanelThreads) factor_panel_kernel(
           a[k + column * column_step] -= *own;
         }
         __syncthreads();
-        for (int64_t column = k + 1 + group; column < columns; column += kColumnsAtOnce) {
+        for (int64_t column = k + 1 + group; column < columns; column += at_once) {
           T* const y = a + column * column_step;
           const T along = sums[(column - k - 1) * kLanes];
           for (int64_t row = k + 1 + lane; row < rows; row += kLanes) {
@@ -156,9 +157,10 @@ __global__ void C10_LAUNCH_BOUNDS_1(kPanelThreads) factor_panel_kernel(
 
 void factor_panel(const at::Tensor& panel, const at::Tensor& tau) {
   const int64_t count = panel.size(0);
+  const int threads = panel.size(1) <= kFewRows ? kPanelThreads / 4 : kPanelThreads;
   MUSA_DISPATCH(panel.scalar_type(), "geqrf", (MUSA_LAPACK_TYPES), {
     factor_panel_kernel<scalar_t>
-        <<<std::min<int64_t>(count, 1 << 16), kPanelThreads, 0, c10::musa::getCurrentMUSAStream()>>>(
+        <<<std::min<int64_t>(count, 1 << 16), threads, 0, c10::musa::getCurrentMUSAStream()>>>(
             panel.mutable_data_ptr<scalar_t>(), panel.stride(0), panel.stride(2), tau.mutable_data_ptr<scalar_t>(),
             tau.stride(0), panel.size(1), panel.size(2), count);
     C10_MUSA_KERNEL_LAUNCH_CHECK();
@@ -210,9 +212,11 @@ class Reflectors {
   // Multiplies matrices by the product, or by its adjoint, from a side, in place.
   void apply(const at::Tensor& matrices, bool adjoint, bool left = true) const {
     const at::Tensor factor = adjoint ? t_.mH() : t_;
-    matrices.sub_(
-        left ? v_.matmul(factor.matmul(adjoint_.matmul(matrices)))
-             : matrices.matmul(v_).matmul(factor).matmul(adjoint_));
+    if (left) {
+      subtract_product(matrices, v_, factor.matmul(adjoint_.matmul(matrices)));
+    } else {
+      subtract_product(matrices, matrices.matmul(v_).matmul(factor), adjoint_);
+    }
   }
 
  private:
