@@ -422,3 +422,30 @@ def test_a_layer_with_tiles_and_blocks_needs_no_copies_in_host_memory():
     """
     told = run_code(code, MUSA_EMULATOR_MEMORY="strict", TORCH_MUSA_FALLBACK="error")
     assert told == "copies:\n"
+
+
+@pytest.mark.once
+def test_a_device_without_8_bit_floats():
+    code = """
+    import torch
+    from torch.nn.functional import ScalingType, scaled_grouped_mm, scaled_mm
+
+    a = torch.ones(16, 128, device="musa").to(torch.float8_e4m3fn)
+    one, tile = torch.ones((), device="musa"), torch.ones(16, 1, device="musa")
+    row, tiles = ScalingType.RowWise, ScalingType.BlockWise1x128
+    print(scaled_mm(a, a.t(), one, ScalingType.TensorWise, one, ScalingType.TensorWise)[0, 0].item())
+    for f in (
+        lambda: scaled_mm(a, a.t(), tile, tiles, tile, tiles),
+        lambda: scaled_grouped_mm(a[None], a[None].transpose(1, 2), tile.t(), row, tile.t(), row),
+    ):
+        try:
+            f()
+        except NotImplementedError as error:
+            print(str(error).splitlines()[0])
+    """
+    told = run_code(code, MUSA_EMULATOR_ARCH="mp_22", TORCH_MUSA_FALLBACK="allow").splitlines()
+    assert told[0] == "128.0"
+    assert [line.partition(",")[0] for line in told[1:]] == [
+        "_scaled_mm_v2 needs a device with 8-bit floats",
+        "_scaled_grouped_mm needs a device with 8-bit floats",
+    ]

@@ -179,6 +179,16 @@ Recipes find_recipes(
   return *found;
 }
 
+// torch's CPU kernel takes these. On a device without 8-bit floats it does so on copies; other recipes are refused there.
+bool has_recipe_of_cpu(at::IntArrayRef recipes) {
+  return recipes.size() == 1 && recipes[0] <= static_cast<int64_t>(ScalingType::RowWise);
+}
+
+void require_fp8(const at::Tensor& self, const char* name) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      has_fp8(self.device().index()), name, " needs a device with 8-bit floats, mp_31 or newer.");
+}
+
 // Whether the kernels of the operators _v2 can take the arguments, or raise an error about them.
 bool is_plain(const at::Tensor& tensor) {
   return tensor.is_privateuseone() && tensor.layout() == at::kStrided && !tensor.key_set().has_any(lazy_values);
@@ -186,11 +196,11 @@ bool is_plain(const at::Tensor& tensor) {
 bool is_plain(at::TensorList tensors) {
   return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) { return is_plain(tensor); });
 }
-bool fp8_served(
+bool all_plain(
     const at::Tensor& self, const at::Tensor& other, at::TensorList scale_a, at::TensorList scale_b,
     const std::optional<at::Tensor>& bias) {
   return settings().enabled && is_plain(self) && is_plain(other) && is_plain(scale_a) && is_plain(scale_b) &&
-      (!given(bias) || is_plain(*bias)) && has_fp8(self.device().index());
+      (!given(bias) || is_plain(*bias));
 }
 
 void require_same_device(const at::Tensor& self, const at::Tensor& tensor, const char* name) {
@@ -259,6 +269,7 @@ at::Tensor& scaled_mm_v2_out(
       "_scaled_mm_v2 on musa takes float8 factors with float32 scales that are not swizzled: TensorWise or RowWise for "
       "both, or BlockWise1x128 for one and BlockWise1x128 or BlockWise128x128 for the other.",
       scales_a, recipe_a, swizzle_a, scales_b, recipe_b, swizzle_b);
+  require_fp8(self, "_scaled_mm_v2");
   const bool tiled = left != ScalingType::TensorWise && left != ScalingType::RowWise;
   TORCH_CHECK_VALUE(
       self.dim() == 2 && other.dim() == 2 && self.size(1) == other.size(0),
@@ -333,19 +344,23 @@ at::Tensor& scaled_mm_v2_out(
 }
 
 bool scaled_mm_v2_served(
-    const at::Tensor& self, const at::Tensor& other, at::TensorList scale_a, at::IntArrayRef /*recipe_a*/,
-    at::IntArrayRef /*swizzle_a*/, at::TensorList scale_b, at::IntArrayRef /*recipe_b*/, at::IntArrayRef /*swizzle_b*/,
+    const at::Tensor& self, const at::Tensor& other, at::TensorList scale_a, at::IntArrayRef recipe_a,
+    at::IntArrayRef /*swizzle_a*/, at::TensorList scale_b, at::IntArrayRef recipe_b, at::IntArrayRef /*swizzle_b*/,
     const std::optional<at::Tensor>& bias, std::optional<at::ScalarType> /*out_dtype*/,
     at::IntArrayRef /*contraction_dim*/, bool /*use_fast_accum*/) {
-  return fp8_served(self, other, scale_a, scale_b, bias);
+  return all_plain(self, other, scale_a, scale_b, bias) &&
+      (has_fp8(self.device().index()) || !has_recipe_of_cpu(recipe_a) || !has_recipe_of_cpu(recipe_b));
 }
 
 bool scaled_mm_v2_out_served(
-    const at::Tensor& self, const at::Tensor& other, at::TensorList scale_a, at::IntArrayRef /*recipe_a*/,
-    at::IntArrayRef /*swizzle_a*/, at::TensorList scale_b, at::IntArrayRef /*recipe_b*/, at::IntArrayRef /*swizzle_b*/,
-    const std::optional<at::Tensor>& bias, std::optional<at::ScalarType> /*out_dtype*/,
-    at::IntArrayRef /*contraction_dim*/, bool /*use_fast_accum*/, at::Tensor& out) {
-  return fp8_served(self, other, scale_a, scale_b, bias) && is_plain(out);
+    const at::Tensor& self, const at::Tensor& other, at::TensorList scale_a, at::IntArrayRef recipe_a,
+    at::IntArrayRef swizzle_a, at::TensorList scale_b, at::IntArrayRef recipe_b, at::IntArrayRef swizzle_b,
+    const std::optional<at::Tensor>& bias, std::optional<at::ScalarType> out_dtype, at::IntArrayRef contraction_dim,
+    bool use_fast_accum, at::Tensor& out) {
+  return is_plain(out) &&
+      scaled_mm_v2_served(
+             self, other, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out_dtype, contraction_dim,
+             use_fast_accum);
 }
 
 at::Tensor scaled_mm_v2(
@@ -396,6 +411,7 @@ at::Tensor multiply_groups(
     const at::Tensor& a, const at::Tensor& b, const at::Tensor& scale_a, const at::Tensor& scale_b,
     const std::optional<at::Tensor>& offs, const std::optional<at::Tensor>& bias,
     std::optional<at::ScalarType> out_dtype) {
+  require_fp8(a, "_scaled_grouped_mm");
   TORCH_CHECK_VALUE(
       a.scalar_type() == at::kFloat8_e4m3fn && b.scalar_type() == at::kFloat8_e4m3fn,
       "_scaled_grouped_mm takes float8_e4m3fn factors, not ", a.scalar_type(), " and ", b.scalar_type(), ".");
@@ -496,7 +512,7 @@ at::Tensor multiply_groups(
 bool groups_served(
     const at::Tensor& self, const at::Tensor& other, at::TensorList scale_a, at::TensorList scale_b,
     const std::optional<at::Tensor>& offs, const std::optional<at::Tensor>& bias) {
-  return fp8_served(self, other, scale_a, scale_b, bias) && (!given(offs) || is_plain(*offs));
+  return all_plain(self, other, scale_a, scale_b, bias) && (!given(offs) || is_plain(*offs));
 }
 
 at::Tensor scaled_grouped_mm(
