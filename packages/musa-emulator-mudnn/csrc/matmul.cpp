@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -353,14 +354,22 @@ void run_plain(const Product& p, Epilogue epilogue) {
   given.keep();
 }
 
-// Expands the scales of tiles to the matrix [count, k].
-at::Tensor spread(const Tensor& scale, int64_t count, int64_t k, int64_t tile, bool mn_major) {
+// The scales of tiles, with those along k last.
+at::Tensor grid_of(const Tensor& scale, bool mn_major) {
   at::Tensor values = alias(scale);
   if (values.numel() == 1) {
     return values.reshape({1, 1});
   }
   values = mn_major ? values.transpose(-2, -1) : values;
-  values = values.dim() == 3 && values.size(0) == 1 ? values.squeeze(0) : values; // like the matrices of a batch of one
+  return values.dim() == 3 && values.size(0) == 1 ? values.squeeze(0) : values; // like the matrices of a batch of one
+}
+
+// Expands the scales of tiles to the matrix [count, k].
+at::Tensor spread(const Tensor& scale, int64_t count, int64_t k, int64_t tile, bool mn_major) {
+  at::Tensor values = grid_of(scale, mn_major);
+  if (values.numel() == 1) {
+    return values;
+  }
   if (values.size(-2) != count) {
     values = values.repeat_interleave(tile, -2).narrow(-2, 0, count);
   }
@@ -397,6 +406,18 @@ void store_rounded(const Tensor& d, at::Tensor value) {
   at::native::copy_(out, value);
 }
 
+// Whether the product has nothing but scales of a and b, and perhaps a bias, so that a device's kernel for 8-bit floats may
+// compute it.
+bool is_scaled_only(const Product& p, const MatMulLtParam& param) {
+  const auto given = {&Lt::scale_c(param), &Lt::scale_d(param), &Lt::amax_d(param)};
+  const Epilogue epilogue = Lt::epilogue(param);
+  return is_fp8(p.a) && is_fp8(p.b) && Access::ndim(p.d) == 2 && p.alpha == 1 && !Access::present(p.c) &&
+      (!Access::present(p.bias) || p.gamma == 1) && Access::shaped(Lt::scale_a(param)) &&
+      Access::shaped(Lt::scale_b(param)) &&
+      std::none_of(given.begin(), given.end(), [](const Tensor* tensor) { return Access::shaped(*tensor); }) &&
+      (epilogue == Epilogue::MATMULLT_EPILOGUE_DEFAULT || epilogue == Epilogue::MATMULLT_EPILOGUE_BIAS);
+}
+
 // Products of other types, and those with scales. An INT8 product uses an INT32 accumulator: integers, which FLOAT
 // represents exactly up to 2^24 = 1024 * 128 * 128, and DOUBLE beyond.
 void run_scaled(const Product& p, const MatMulLtParam& param) {
@@ -405,6 +426,14 @@ void run_scaled(const Product& p, const MatMulLtParam& param) {
   const at::ScalarType wide = integer && long_sum ? at::kDouble : at::kFloat;
   const int tile = Lt::quant_tile(param);
   const bool mn_major = Lt::scale_mn_major(param);
+  if (!kOnHost && is_scaled_only(p, param)) {
+    const auto scale = [&](const Tensor& given) { return tile > 0 ? grid_of(given, mn_major) : alias(given); };
+    const std::optional<at::Tensor> bias = Access::present(p.bias) ? std::optional(alias(p.bias)) : std::nullopt;
+    if (device_multiply_scaled(
+            alias(p.d), alias(p.a), alias(p.b), scale(Lt::scale_a(param)), scale(Lt::scale_b(param)), tile, bias)) {
+      return;
+    }
+  }
   at::Tensor a = alias(p.a).to(wide);
   at::Tensor b = alias(p.b).to(wide);
   if (tile > 0 && Access::shaped(Lt::scale_a(param))) {

@@ -22,6 +22,7 @@ void declare_ternary(OpPack& pack);
 void declare_reduce(OpPack& pack);
 void declare_scan_sort(OpPack& pack);
 void declare_matmul(OpPack& pack);
+void declare_scaled_products(OpPack& pack);
 void declare_quantized(OpPack& pack);
 void declare_softmax(OpPack& pack);
 void declare_loss(OpPack& pack);
@@ -47,6 +48,7 @@ inline constexpr std::array families = {
     std::pair{"reduce", &declare_reduce},
     std::pair{"scan_sort", &declare_scan_sort},
     std::pair{"matmul", &declare_matmul},
+    std::pair{"scaled_products", &declare_scaled_products},
     std::pair{"quantized", &declare_quantized},
     std::pair{"softmax", &declare_softmax},
     std::pair{"loss", &declare_loss},

@@ -9,12 +9,12 @@
 #include <ATen/ops/baddbmm_meta.h>
 #include <ATen/ops/bmm_meta.h>
 #include <ATen/ops/mm_meta.h>
-#include <c10/musa/MUSAFunctions.h>
 #include <musa_runtime/mudnn.h>
 
 #include "families.h"
 #include "support/call.h"
 #include "support/elementwise.h"
+#include "support/matrices.h"
 #include "support/parameters.h"
 #include "support/structured.h"
 
@@ -23,54 +23,11 @@ namespace {
 
 // ---- operands
 
-// muDNN reads a matrix as rows of adjacent elements with a leading dimension. The stride of a dimension of size 1 is
-// never used, but must be valid for such a matrix; torch's stride may not be, so it is replaced.
-bool is_stored_in_rows(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
-  return (columns == 1 || column_stride == 1) && (rows == 1 || row_stride >= columns);
-}
-
-enum class MatrixOrder { Rows, Columns, Neither };
-
-// For a vector, a matrix, or a batch of matrices.
-MatrixOrder order_of(const at::Tensor& tensor) {
-  const at::IntArrayRef sizes = tensor.sizes();
-  const at::IntArrayRef strides = tensor.strides();
-  const size_t dims = sizes.size();
-  if (dims == 1) {
-    return sizes[0] == 1 || strides[0] >= 1 ? MatrixOrder::Rows : MatrixOrder::Neither;
-  }
-  const int64_t rows = sizes[dims - 2];
-  const int64_t columns = sizes[dims - 1];
-  return is_stored_in_rows(rows, columns, strides[dims - 2], strides[dims - 1]) ? MatrixOrder::Rows
-      : is_stored_in_rows(columns, rows, strides[dims - 1], strides[dims - 2])  ? MatrixOrder::Columns
-                                                                                : MatrixOrder::Neither;
-}
-
-// Describes the memory in row order: a column-major matrix is described as its transpose.
-dnn::Tensor describe_stored(const at::Tensor& tensor, MatrixOrder order, Access access = Access::Write) {
-  const at::IntArrayRef sizes = tensor.sizes();
-  const at::IntArrayRef strides = tensor.strides();
-  const size_t dims = sizes.size();
-  if (dims == 1) {
-    return describe_as(tensor, sizes, {sizes[0] == 1 ? 1 : strides[0]}, access);
-  }
-  const size_t outer = order == MatrixOrder::Rows ? dims - 2 : dims - 1;
-  const size_t inner = order == MatrixOrder::Rows ? dims - 1 : dims - 2;
-  const int64_t rows = sizes[outer];
-  const int64_t columns = sizes[inner];
-  const int64_t leading = rows == 1 ? columns : strides[outer];
-  if (dims == 2) {
-    return describe_as(tensor, {rows, columns}, {leading, 1}, access);
-  }
-  const int64_t batch = sizes[0];
-  return describe_as(tensor, {batch, rows, columns}, {batch == 1 ? rows * leading : strides[0], leading, 1}, access);
-}
-
 // An operand of a product. Copied only if it is neither row-major nor column-major.
 class Factor {
  public:
   explicit Factor(const at::Tensor& tensor)
-      : order_(order_of(tensor)),
+      : order_(matrix_order(tensor)),
         tensor_(order_ == MatrixOrder::Neither ? Operand(tensor.contiguous()) : Operand::borrowed(tensor)),
         described_(describe_stored(tensor_, order_ == MatrixOrder::Columns ? order_ : MatrixOrder::Rows, kRead)) {}
   bool transposed() const { return order_ == MatrixOrder::Columns; }
@@ -81,10 +38,6 @@ class Factor {
   const Operand tensor_;
   const dnn::Tensor described_;
 };
-
-bool takes_result(const at::Tensor& out) {
-  return order_of(out) == MatrixOrder::Rows && (out.dim() != 3 || out.size(0) == 1 || out.stride(0) > 0);
-}
 
 bool overlap(const at::Tensor& out, const at::Tensor& operand) {
   return out.is_alias_of(operand) && at::get_overlap_status(out, operand) != at::MemOverlapStatus::No;
@@ -154,7 +107,7 @@ void multiply_into(
 
   const at::Tensor& self = *addend.tensor;
   const bool full = self.sizes() == out.sizes();
-  if (full && !is_same_view(self, out) && order_of(self) == MatrixOrder::Rows) {
+  if (full && !is_same_view(self, out) && matrix_order(self) == MatrixOrder::Rows) {
     check(op.SetBeta(addend.beta), "SetBeta");
     check(
         op.RunWithBiasAdd(
@@ -282,17 +235,6 @@ void addmm_activation(
 
 // ---- operators without a meta function: the kernel, and the wrapper of each overload
 
-// Resizes the out= argument of an operator without a meta function.
-at::Tensor& resized(at::Tensor& out, at::IntArrayRef sizes) {
-  at::native::resize_output(out, sizes);
-  return out;
-}
-
-bool takes_out(const at::Tensor& out, const at::Tensor& like, at::ScalarType dtype) {
-  return out.is_privateuseone() && out.layout() == at::kStrided && out.scalar_type() == dtype &&
-      out.device() == like.device();
-}
-
 at::Tensor mv(const at::Tensor& self, const at::Tensor& vector) {
   at::Tensor out = new_empty(self, {self.size(0)});
   multiply(out, self, vector);
@@ -305,7 +247,7 @@ at::Tensor& mv_out(const at::Tensor& self, const at::Tensor& vector, at::Tensor&
 }
 
 bool mv_out_served(const at::Tensor& self, const at::Tensor& vector, at::Tensor& out) {
-  return mv_served(self, vector) && takes_out(out, self, self.scalar_type());
+  return mv_served(self, vector) && takes_out_of(out, self, self.scalar_type());
 }
 
 at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
@@ -356,7 +298,7 @@ at::Tensor& addbmm_out(
 bool addbmm_out_served(
     const at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2, const at::Scalar& beta,
     const at::Scalar& alpha, at::Tensor& out) {
-  return addbmm_served(self, batch1, batch2, beta, alpha) && takes_out(out, self, self.scalar_type());
+  return addbmm_served(self, batch1, batch2, beta, alpha) && takes_out_of(out, self, self.scalar_type());
 }
 
 at::Tensor& addbmm_(
@@ -415,7 +357,7 @@ struct Wide {
     return out;
   }
   static bool product_out_served(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, at::Tensor& out) {
-    return product_served(a, b, dtype) && takes_out(out, a, dtype);
+    return product_served(a, b, dtype) && takes_out_of(out, a, dtype);
   }
 
   static at::Tensor sum(
@@ -443,91 +385,9 @@ struct Wide {
   static bool sum_out_served(
       const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, const at::Scalar& beta,
       const at::Scalar& alpha, at::Tensor& out) {
-    return sum_served(self, a, b, dtype, beta, alpha) && takes_out(out, a, dtype);
+    return sum_served(self, a, b, dtype, beta, alpha) && takes_out_of(out, a, dtype);
   }
 };
-
-// ---- products of 8-bit floats with scales
-
-inline constexpr Dtypes fp8_types = one(at::kFloat8_e4m3fn) | one(at::kFloat8_e5m2);
-
-// Whether it is a single scale, or one for each of `count` rows or columns.
-bool is_scale(const at::Tensor& scale, int64_t count) {
-  return scale.numel() == 1 || (scale.dim() == 2 && scale.numel() == count && scale.is_contiguous());
-}
-
-dnn::Tensor describe_scale(const at::Tensor& scale) { return describe_as(scale, {scale.numel()}, {1}, kRead); }
-
-bool has_fp8(c10::DeviceIndex device) {
-  const musaDeviceProp& properties = c10::musa::device_properties(device);
-  return properties.major * 10 + properties.minor >= 31;
-}
-
-bool scaled_mm_served(
-    const at::Tensor& self, const at::Tensor& other, const at::Tensor& scale_a, const at::Tensor& scale_b,
-    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scale_result,
-    std::optional<at::ScalarType> out_dtype, bool /*use_fast_accum*/) {
-  const bool biased = given(bias);
-  const bool scales_result = given(scale_result);
-  return serves<fp8_types>(self, other) && serves<one(at::kFloat)>(scale_a, scale_b) &&
-      serves<reduced_types | one(at::kFloat)>(bias) && self.dim() == 2 && other.dim() == 2 &&
-      self.size(1) == other.size(0) && out_dtype.has_value() && contains(matrix_types, *out_dtype) && !scales_result &&
-      !(self.scalar_type() == at::kFloat8_e5m2 && other.scalar_type() == at::kFloat8_e5m2) &&
-      order_of(self) == MatrixOrder::Rows &&
-      is_stored_in_rows(other.size(1), other.size(0), other.stride(1), other.stride(0)) &&
-      // torch requires multiples of 16, and the same kind for both scales.
-      self.size(1) % 16 == 0 && other.size(1) % 16 == 0 && is_scale(scale_a, self.size(0)) &&
-      is_scale(scale_b, other.size(1)) && (scale_a.numel() == 1) == (scale_b.numel() == 1) &&
-      (!biased || (bias->dim() == 1 && bias->size(0) == other.size(1) && bias->scalar_type() == *out_dtype)) &&
-      scale_a.device() == self.device() && scale_b.device() == self.device() &&
-      (!biased || bias->device() == self.device()) && has_fp8(self.device().index());
-}
-
-at::Tensor& scaled_mm_out(
-    const at::Tensor& self, const at::Tensor& other, const at::Tensor& scale_a, const at::Tensor& scale_b,
-    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scale_result,
-    std::optional<at::ScalarType> out_dtype, bool use_fast_accum, at::Tensor& out) {
-  resized(out, {self.size(0), other.size(1)});
-  if (!takes_result(out)) {
-    at::Tensor result = at::empty(out.sizes(), out.options());
-    scaled_mm_out(self, other, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum, result);
-    convert(out, result);
-    return out;
-  }
-  dnn::BatchMatMul op;
-  check(op.SetComputeMode(compute_mode(self.scalar_type())), "BatchMatMul::SetComputeMode");
-  check(op.SetTranspose(false, true), "BatchMatMul::SetTranspose");
-  dnn::MatMulLtParam param;
-  check(
-      param.SetScale(describe_scale(scale_a), describe_scale(scale_b), dnn::Tensor(), dnn::Tensor()),
-      "MatMulLtParam::SetScale");
-  const Operand row = contiguous_or_none(bias);
-  const OnDevice on(out);
-  dnn::Tensor result = describe_stored(out, MatrixOrder::Rows);
-  check(
-      op.RunLt(
-          on.handle(), result, describe_stored(self, MatrixOrder::Rows, kRead),
-          describe_stored(other, MatrixOrder::Columns, kRead), dnn::Tensor(), operand(row), param, on.workspace()),
-      "BatchMatMul::RunLt", {&out, &self, &other, &scale_a, &scale_b, &*row});
-  return out;
-}
-
-bool scaled_mm_out_served(
-    const at::Tensor& self, const at::Tensor& other, const at::Tensor& scale_a, const at::Tensor& scale_b,
-    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scale_result,
-    std::optional<at::ScalarType> out_dtype, bool use_fast_accum, at::Tensor& out) {
-  return scaled_mm_served(self, other, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum) &&
-      takes_out(out, self, *out_dtype);
-}
-
-at::Tensor scaled_mm(
-    const at::Tensor& self, const at::Tensor& other, const at::Tensor& scale_a, const at::Tensor& scale_b,
-    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scale_result,
-    std::optional<at::ScalarType> out_dtype, bool use_fast_accum) {
-  at::Tensor out = at::empty({self.size(0), other.size(1)}, self.options().dtype(*out_dtype));
-  scaled_mm_out(self, other, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum, out);
-  return out;
-}
 
 } // namespace
 
@@ -557,9 +417,6 @@ void declare_matmul(OpPack& pack) {
   pack.impl("aten::addmm.dtype_out", TORCH_FN(Wide<2>::sum_out), TORCH_FN(Wide<2>::sum_out_served));
   pack.impl("aten::baddbmm.dtype", TORCH_FN(Wide<3>::sum), TORCH_FN(Wide<3>::sum_served));
   pack.impl("aten::baddbmm.dtype_out", TORCH_FN(Wide<3>::sum_out), TORCH_FN(Wide<3>::sum_out_served));
-
-  pack.impl("aten::_scaled_mm", TORCH_FN(scaled_mm), TORCH_FN(scaled_mm_served));
-  pack.impl("aten::_scaled_mm.out", TORCH_FN(scaled_mm_out), TORCH_FN(scaled_mm_out_served));
 }
 
 } // namespace musa_ops_mudnn

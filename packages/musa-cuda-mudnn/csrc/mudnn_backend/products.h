@@ -5,6 +5,8 @@
 
 #include <mudnn_backend/device.h>
 
+#include <optional>
+
 namespace musa_emulator::dnn {
 
 // d = alpha * a * b + beta * addend
@@ -19,5 +21,12 @@ inline void multiply(
     bare ? at::bmm_out(d, a, b) : at::baddbmm_out(d, addend, a, b, beta, alpha);
   }
 }
+
+// Computes d = a * b + bias of 8-bit floats by cuBLAS. tile: 0 for a scale of each factor, or of each row of a and column
+// of b; otherwise the scales are matrices (rows or groups of `tile` of them, tiles along k). Returns false, without doing
+// anything, for operands that torch's kernels do not support.
+bool device_multiply_scaled(
+    at::Tensor d, const at::Tensor& a, const at::Tensor& b, const at::Tensor& scale_a, const at::Tensor& scale_b,
+    int tile, const std::optional<at::Tensor>& bias);
 
 } // namespace musa_emulator::dnn

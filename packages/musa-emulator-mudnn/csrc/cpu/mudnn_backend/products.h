@@ -9,6 +9,7 @@
 #include <ATen/ops/baddbmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_native.h>
 #include <ATen/ops/mm_native.h>
+#include <mudnn_backend/lending.h>
 
 namespace musa_emulator::dnn {
 
@@ -35,5 +36,7 @@ inline void multiply(
     bare ? KernelOf<structured_bmm_out_cpu>().impl(a, b, d) : (void)at::cpu::baddbmm_out(d, addend, a, b, beta, alpha);
   }
 }
+
+inline constexpr Declines device_multiply_scaled;
 
 } // namespace musa_emulator::dnn
