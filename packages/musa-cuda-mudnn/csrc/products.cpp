@@ -57,6 +57,8 @@ bool device_multiply_scaled(
     at::_scaled_mm_v2_out(
         d, a, b, {left.values}, {left.recipe}, {}, {right.values}, {right.recipe}, {}, bias, d.scalar_type());
     return true;
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
   } catch (const c10::Error&) { // a GPU without these products, or a pair of types or scales that cuBLAS does not have
     return false;
   }
