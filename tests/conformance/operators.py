@@ -75,7 +75,7 @@ REPEATS_WHEN_EXPANDED = frozenset(("index_copy",))
 UNDEFINED_WHEN_EXPANDED = frozenset(("native_group_norm", "masked.median", "median", "nanmedian"))
 
 # Expanded matrices have equal rows, so rounding errors decide these results, which need or detect the rank.
-NEED_RANK = frozenset(("linalg.lstsq", "linalg.lstsq.grad_oriented", "pinverse"))
+NEED_RANK = frozenset(("linalg.cond", "linalg.lstsq", "linalg.lstsq.grad_oriented", "pinverse"))
 
 # Rounding errors of these grow with the condition of their matrices or with the cancellation of their sums.
 # The CPU's library and a device's kernels round in other places.

@@ -15,7 +15,7 @@ from tests.harness.device import computes_float64
 from tests.harness.skips import skip_permanently
 
 DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
-# Panels of reflectors have 32 columns, parts of triangles 64, and one block rotates at most 64 columns.
+# Panels of reflectors have 32 columns, parts of triangles 128, and one block rotates at most 64 columns.
 SHAPES = [(1, 1), (5, 2), (2, 5), (33, 70), (70, 33), (2, 3, 7, 4), (300, 40), (2, 67, 67)]
 SQUARE = [(1, 1), (2, 5, 5), (64, 64), (2, 65, 65), (130, 130)]
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // LU and Cholesky decompositions, and solutions with triangles. A large matrix is divided in halves, which products of
-// matrices connect; one block decomposes a part of few columns, or solves with a triangle of at most kLeaf rows.
+// matrices connect; one block decomposes a part of few columns, or solves with a triangle of few rows.
 // Conventions follow LAPACK: pivots are counted from 1, `info` marks a singular matrix. Real LU decompositions of a part
 // round exactly as LAPACK does (fused operations in the same order, reciprocals of pivots), because for a rank-deficient
 // matrix rounding errors decide the next pivot.
@@ -33,10 +33,12 @@ namespace {
 
 // torch's CPU LAPACK has separate code for matrices up to this size, whose divisions round differently.
 constexpr int64_t kUnrolledSize = 4;
-// Rows of a triangle, and columns of a part of a Cholesky decomposition.
+// Columns of a matrix that one block decomposes.
 constexpr int64_t kLeaf = 64;
 // Columns of a part of an LU decomposition of more rows, which one block decomposes.
 constexpr int64_t kPanel = 32;
+// Rows of a triangle with which one block solves.
+constexpr int64_t kTriangle = 128;
 constexpr int kPanelThreads = 1024;
 constexpr int kLoads = 4; // elements of a row that a thread loads at once
 constexpr int kCholeskyThreads = 512;
@@ -122,7 +124,7 @@ __device__ void solve(const Triangle<T>& triangle, const Matrix<T>& b, int sides
 }
 
 template <typename T>
-__global__ void C10_LAUNCH_BOUNDS_1(kLeaf) solve_kernel(
+__global__ void C10_LAUNCH_BOUNDS_1(kTriangle) solve_kernel(
     const Layout<const T> triangles, const int64_t triangle_step, const int size, const bool upper, const bool unit,
     const bool conjugate, const Layout<T> b, const int64_t b_step, const int64_t sides, const int64_t blocks) {
   alignas(16) __shared__ unsigned char room[2 * kSides * sizeof(T)];
@@ -150,18 +152,18 @@ void solve_leaf(const at::Tensor& triangles, const at::Tensor& b, bool upper, bo
 }
 
 // A multiple of a part's size, about half of `size`.
-int64_t half_of(int64_t size, int64_t part = kLeaf) { return (size / 2 + part - 1) / part * part; }
+int64_t half_of(int64_t size, int64_t part) { return (size / 2 + part - 1) / part * part; }
 
 // Solves T X = B in place of B. Both have one batch dimension and any strides; T may be lazily conjugated.
 void solve_in_place(const at::Tensor& triangles, const at::Tensor& b, bool upper, bool unit) {
   const int64_t size = triangles.size(1);
-  if (size <= kLeaf) {
+  if (size <= kTriangle) {
     MUSA_DISPATCH(triangles.scalar_type(), "triangular_solve", (MUSA_LAPACK_TYPES), {
       solve_leaf<scalar_t>(triangles, b, upper, unit);
     });
     return;
   }
-  const int64_t half = half_of(size), rest = size - half;
+  const int64_t half = half_of(size, kTriangle), rest = size - half;
   const auto part = [&](bool second_row, bool second_column) {
     return triangles.narrow(1, second_row ? half : 0, second_row ? rest : half)
         .narrow(2, second_column ? half : 0, second_column ? rest : half);
@@ -447,7 +449,7 @@ void factor_cholesky(const at::Tensor& input, const at::Tensor& infos, int64_t o
     });
     return;
   }
-  const int64_t half = half_of(size), rest = size - half;
+  const int64_t half = half_of(size, kLeaf), rest = size - half;
   const at::Tensor first = input.narrow(1, 0, half).narrow(2, 0, half);
   const at::Tensor below = input.narrow(1, half, rest).narrow(2, 0, half);
   const at::Tensor last = input.narrow(1, half, rest).narrow(2, half, rest);

@@ -89,9 +89,11 @@ __global__ void C10_LAUNCH_BOUNDS_1(kPanelThreads) factor_panel_kernel(
       sums[thread] = T(sum);
       __syncthreads();
       if (thread < kLanes) {
+        T of_lane = sums[thread];
         for (int other = kLanes; other < threads; other += kLanes) {
-          sums[thread] += sums[thread + other];
+          of_lane += sums[thread + other];
         }
+        sums[thread] = of_lane;
       }
       __syncthreads();
       if (thread == 0) {

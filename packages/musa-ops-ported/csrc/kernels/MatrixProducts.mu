@@ -126,7 +126,7 @@ __device__ void load_tile(
   }
 }
 
-template <typename scalar_t, typename Sum>
+template <bool fused, typename scalar_t, typename Sum>
 __global__ void C10_LAUNCH_BOUNDS_1(kTileThreads* kTileThreads)
     tiles_kernel(const Product<scalar_t, Sum> p, const int64_t tiles) {
   constexpr int tile = kTile<Sum>, count = kElements<Sum>;
@@ -157,7 +157,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kTileThreads* kTileThreads)
         for (int i = 0; i < count; ++i) {
 #pragma unroll
           for (int j = 0; j < count; ++j) {
-            products[i][j].add(left[i], right[j], p.fused);
+            products[i][j].add(left[i], right[j], fused);
           }
         }
       }
@@ -198,9 +198,12 @@ void multiply(
   if (std::min({p.rows, p.columns, p.depth}) >= kTileThreads) {
     constexpr int64_t tile = kTile<Sum>;
     const int64_t tiles = p.batches * ((p.rows + tile - 1) / tile) * ((p.columns + tile - 1) / tile);
-    tiles_kernel<scalar_t, Sum>
-        <<<std::min<int64_t>(tiles, 1 << 16), dim3(kTileThreads, kTileThreads), 0, c10::musa::getCurrentMUSAStream()>>>(
-            p, tiles);
+    const auto launch = [&](auto fuses) {
+      tiles_kernel<decltype(fuses)::value, scalar_t, Sum>
+          <<<std::min<int64_t>(tiles, 1 << 16), dim3(kTileThreads, kTileThreads), 0,
+             c10::musa::getCurrentMUSAStream()>>>(p, tiles);
+    };
+    fused ? launch(std::true_type()) : launch(std::false_type());
     C10_MUSA_KERNEL_LAUNCH_CHECK();
     return;
   }
