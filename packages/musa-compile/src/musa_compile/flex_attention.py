@@ -2,9 +2,10 @@
 # Copyright (c) torch_musa contributors
 """torch's `flex_attention` in graphs whose kernels are C++.
 
-Inductor lowers the operator to Triton templates on every device except the CPU and MPS. Its C++ template serves
-neither the backward pass nor the log-sum-exp. This pass composes the operator of torch's own functions for eager
-mode, so that Inductor generates the softmax, `score_mod` and `mask_mod` as loops and calls the products.
+Inductor lowers the operator to Triton templates on every device except the CPU and MPS. Its C++ template
+serves neither the backward pass nor the log-sum-exp. This pass composes the operator of torch's own functions
+for eager mode, so that Inductor generates the softmax, `score_mod` and `mask_mod` as loops and calls the
+products.
 """
 
 import importlib
@@ -45,15 +46,16 @@ def compose(graph_module):
 def _backward(*arguments):
     """torch's backward pass, with the gradients that the graph of `score_mod` computes.
 
-    torch's function computes gradients of captured tensors that require them, which fake tensors do not state.
+    torch's function computes gradients of the captured tensors that require them, and a graph's fake tensors
+    require none.
 
     Args:
-        *arguments: those of the operator. The ninth is the graph of the gradients of `score_mod`: those of the
-            score and four indices, then those of the captured tensors, which are the last argument but one.
+        *arguments: those of the operator. The ninth is the graph of the gradients of `score_mod`: those of
+            the score and four indices, then those of the captured tensors: the last argument but one.
 
     Returns:
-        tuple: the gradients of query, key and value, and a tuple of the gradients of the captured tensors, with
-        None for those that have none.
+        tuple: the gradients of query, key and value, and a tuple of the gradients of the captured tensors,
+        with None for those that have none.
     """
     *others, captured, captured_by_mask = arguments
     gradients = arguments[8].graph.output_node().args[0][5:]

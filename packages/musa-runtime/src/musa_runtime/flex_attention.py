@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """A switch for `torch.nn.attention.flex_attention.flex_attention` on musa tensors.
 
-torch's operator works on any device, but the function raises a ValueError for devices that are not in a list of
-its own, which cannot be extended. The switch replaces the private function of torch that checks the device
-(`_validate_device`), and nothing else. It is off by default::
+torch's operator works on any device, but the function raises a ValueError for devices that are not in a
+literal list. The switch replaces the private function of torch that checks the device (`_validate_device`),
+and nothing else. It is off by default::
 
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -42,7 +42,7 @@ def is_enabled() -> bool:
 
 
 def enable() -> None:
-    """Makes torch's `flex_attention` accept musa tensors in this process. Imports Dynamo, as that function does."""
+    """Makes torch's `flex_attention` accept musa tensors in this process. Imports its module, and Dynamo."""
     global _torchs_check
     module = _module()
     register_autocast()
@@ -82,7 +82,7 @@ def _validate_device(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
 
 @functools.cache
 def register_autocast() -> None:
-    """Registers the operator for autocast, once. torch has CPU, CUDA and XPU only, and others raise an error."""
+    """Registers the operator for autocast, once. Without it, the operator raises an error under autocast."""
     torch.ops.higher_order.flex_attention.py_impl(DispatchKey.AutocastPrivateUse1)(_under_autocast)
     torch.ops.higher_order.flex_attention_backward.fallthrough(DispatchKey.AutocastPrivateUse1)
 
