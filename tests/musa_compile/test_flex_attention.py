@@ -26,7 +26,9 @@ def _switched_on():
         yield
 
 
-@pytest.fixture(params=["uncompiled", "eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.inductor)])
+@pytest.fixture(
+    params=["uncompiled", "eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.inductor)]
+)
 def attend(request):
     """flex_attention, without torch.compile and with each backend."""
     if request.param == "uncompiled":
@@ -98,7 +100,10 @@ def test_grouped_heads_and_auxiliary_outputs(attend):
     arguments = leaves(tensors, device="musa")
     references = leaves(tensors, dtype=torch.float64)
     result, outputs = attend(
-        *arguments, enable_gqa=True, return_aux=AuxRequest(lse=True, max_scores=True), kernel_options={"BLOCK_M": 64}
+        *arguments,
+        enable_gqa=True,
+        return_aux=AuxRequest(lse=True, max_scores=True),
+        kernel_options={"BLOCK_M": 64},
     )
     expected, log_sum, maximum = written_out(*references)
     assert_same(result.double(), expected)
@@ -116,7 +121,9 @@ def test_inference_in_half_precision(attend):
     def same_document(batch, head, row, column):
         return document[row] == document[column]
 
-    query, key, value = (tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in operands(dtype=torch.float16))
+    query, key, value = (
+        tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in operands(dtype=torch.float16)
+    )
     mask = create_block_mask(same_document, None, None, LENGTH, LENGTH, device="musa")
     with torch.no_grad():
         result = attend(query.to("musa"), key.to("musa"), value.to("musa"), block_mask=mask)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["disable", "enable", "enabled", "is_enabled"]
 
 _CHECK = "_validate_device"
+_AUTOCAST = DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined]
 
 _torchs_check: Callable[..., None] | None = None  # while the switch is on
 
@@ -83,8 +84,8 @@ def _validate_device(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
 @functools.cache
 def register_autocast() -> None:
     """Registers the operator for autocast, once. Without it, the operator raises an error under autocast."""
-    torch.ops.higher_order.flex_attention.py_impl(DispatchKey.AutocastPrivateUse1)(_under_autocast)
-    torch.ops.higher_order.flex_attention_backward.fallthrough(DispatchKey.AutocastPrivateUse1)
+    torch.ops.higher_order.flex_attention.py_impl(_AUTOCAST)(_under_autocast)
+    torch.ops.higher_order.flex_attention_backward.fallthrough(_AUTOCAST)
 
 
 def _under_autocast(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *others: Any) -> Any:
@@ -92,5 +93,5 @@ def _under_autocast(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
     dtype = torch.get_autocast_dtype("musa")
     # float64 is not cast, as in all operators under autocast.
     cast = [x if x.dtype == torch.float64 else x.to(dtype) for x in (query, key, value)]
-    with torch._C._ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.AutocastPrivateUse1)):
+    with torch._C._ExcludeDispatchKeyGuard(DispatchKeySet(_AUTOCAST)):
         return torch.ops.higher_order.flex_attention(*cast, *others)
