@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch's flex_attention on musa with the switch on: values and gradients against attention that is written out
-in float64 on the CPU, and torch's own on CPU tensors; without torch.compile and with each backend.
+"""torch's flex_attention on musa with the switch on, without torch.compile and with each backend: values and
+gradients against attention that is written out in float64 on the CPU, and torch's own on CPU tensors.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def leaves(tensors, **options):
 
 
 def written_out(query, key, value, bias=None, mask=None):
-    """Attention and the log-sum-exp and maximum of its scores; `bias` is added, `mask` is true where it attends."""
+    """Attention, and the log-sum-exp and maximum of its scores. `mask` is true for scores that count."""
     groups = query.shape[1] // key.shape[1]
     key, value = (tensor.repeat_interleave(groups, 1) for tensor in (key, value))
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])

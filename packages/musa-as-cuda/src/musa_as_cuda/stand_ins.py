@@ -253,7 +253,7 @@ def is_nccl_available(name, original):
 def compilation_env(name, original):
     """The context in which `flex_attention` runs without `torch.compile`: without the mode.
 
-    `score_mod` runs without it too. Other modes stay: one of torch makes `bias[head]` in `score_mod` an operator.
+    `score_mod` runs without it too. Other modes stay: one of torch makes `bias[head]` in it an operator.
     """
     from musa_runtime.flex_attention import register_autocast
 
