@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import threading
@@ -90,6 +91,7 @@ def test_a_replacement_outside_of_the_table_is_noticed(monkeypatch):
 
 
 def test_every_name_of_the_table_exists_in_this_torch():
+    importlib.import_module(replacements.LATE_MODULE)
     missing = []
     for group in replacements.TABLE:
         owner = replacements._resolve(group.owner)

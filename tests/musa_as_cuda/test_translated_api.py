@@ -398,3 +398,30 @@ def test_optimizers_step_on_musa(optimizer, options):
     (weight * torch.arange(1.0, 4.0, device="cuda")).sum().backward()
     stepped.step()
     assert is_on_musa(weight) and (weight < 1).all()
+
+
+def test_flex_attention_and_its_gradients_are_computed_on_musa():
+    """Without torch.compile. Before, torch ended the process."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def causal(batch, head, row, column):
+        return row >= column
+
+    leaves = [torch.randn(1, 2, 32, 16, device="cuda", requires_grad=True) for _ in range(3)]
+    bias = torch.randn(2, device="cuda", requires_grad=True)
+    mask = create_block_mask(causal, None, None, 32, 32, device="cuda")
+    result = flex_attention(
+        *leaves, score_mod=lambda score, batch, head, row, column: score * bias[head], block_mask=mask
+    )
+    query, key, value = leaves
+    scores = query @ key.mT / 4 * bias[:, None, None]
+    position = torch.arange(32, device="cuda")
+    expected = scores.masked_fill(position[:, None] < position, -torch.inf).softmax(-1) @ value
+    assert result.device == CUDA and is_on_musa(result)
+    torch.testing.assert_close(result, expected)
+    for gradient, reference in zip(
+        torch.autograd.grad(result.square().sum(), (*leaves, bias)),
+        torch.autograd.grad(expected.square().sum(), (*leaves, bias)),
+        strict=True,
+    ):
+        torch.testing.assert_close(gradient, reference, rtol=1e-4, atol=1e-4)

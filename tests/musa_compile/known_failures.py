@@ -17,10 +17,6 @@ class Cause:
     raises: type[BaseException]
 
 
-_FLEX_ATTENTION = Cause(
-    "torch compares the device with a literal set of names in flex_attention, and musa is not among them",
-    Unsupported,
-)
 _PROPERTIES = Cause(
     "x.musa() and x.is_musa are made by torch.utils.generate_methods_for_privateuse1_backend, for any device "
     "of that kind, and Dynamo cannot trace the properties; x.to('musa') and x.device.type are traced",
@@ -38,8 +34,6 @@ _DEVICE_OF_A_CONTEXT = Cause(
 _BACKENDS = ("eager", "aot_eager", "inductor")
 
 KNOWN_FAILURES = {
-    **{f"test_flex_attention[{backend}]": _FLEX_ATTENTION for backend in _BACKENDS},
-    **{f"test_gradients_of_flex_attention[{backend}]": _FLEX_ATTENTION for backend in _BACKENDS},
     **{f"test_generated_properties_of_tensors[{backend}]": _PROPERTIES for backend in _BACKENDS},
     **{
         f"test_the_current_device_is_chosen[{backend}-{context}]": _DEVICE_OF_A_CONTEXT

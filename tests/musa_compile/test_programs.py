@@ -151,29 +151,6 @@ def test_attention(backend):
         assert_same(gradient, wanted)
 
 
-def test_flex_attention(backend):
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-    query, key, value = (torch.randn(1, 2, 128, 16, device="musa") for _ in range(3))
-    mask = create_block_mask(lambda batch, head, row, column: row >= column, 1, 1, 128, 128, device="musa")
-    compiled = torch.compile(flex_attention, backend=backend, fullgraph=True)
-    expected = F.scaled_dot_product_attention(query.cpu(), key.cpu(), value.cpu(), is_causal=True)
-    assert_same(compiled(query, key, value, block_mask=mask), expected, 1e-3)
-
-
-def test_gradients_of_flex_attention(backend):
-    from torch.nn.attention.flex_attention import flex_attention
-
-    def nearer(score, batch, head, row, column):
-        return score + (row - column) * 0.01
-
-    leaves = [torch.randn(1, 2, 128, 16, device="musa", requires_grad=True) for _ in range(3)]
-    compiled = torch.compile(flex_attention, backend=backend, fullgraph=True)
-    [actual] = torch.autograd.grad(compiled(*leaves, score_mod=nearer).sum(), leaves[:1])
-    [expected] = torch.autograd.grad(flex_attention(*leaves, score_mod=nearer).sum(), leaves[:1])
-    assert_same(actual, expected, 1e-3)
-
-
 def test_vmap_of_gradients(backend):
     weight = torch.randn(5, device="musa")
 

@@ -7,6 +7,7 @@ it is turned off. Names that this torch lacks are skipped. docs/design/as_cuda.m
 """
 
 import importlib
+import sys
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -127,6 +128,8 @@ _PRIVATE = (
     "_set_stream_by_id",
     "_sleep",
 )
+# Not imported for the replacement, because it imports Dynamo. switch.py installs again once it is imported.
+LATE_MODULE = "torch.nn.attention.flex_attention"
 _COMM = ("broadcast", "broadcast_coalesced", "gather", "reduce_add", "reduce_add_coalesced", "scatter")
 
 TABLE = (
@@ -240,6 +243,12 @@ TABLE = (
     ),
     Group("torch.distributed", ("get_backend",), stand_ins.get_backend, 'programs compare it with "nccl"'),
     Group("torch.distributed", ("is_nccl_available",), stand_ins.is_nccl_available, "it is false"),
+    Group(
+        LATE_MODULE,
+        ("setup_compilation_env",),
+        stand_ins.compilation_env,
+        "flex_attention is traced with fake tensors on cuda, which end the process in a torch without CUDA",
+    ),
 )
 
 
@@ -259,10 +268,13 @@ def planned():
 
 
 def install():
-    """Replaces every attribute in the table."""
+    """Replaces every attribute in the table that is not replaced yet."""
     made = {}
+    replaced = {(owner, name) for owner, name, _ in _replaced}
     try:
         for owner, name, make in list(planned()):
+            if (owner, name) in replaced:
+                continue
             original = getattr(owner, name)
             # One replacement for all locations of an attribute, so that they remain the same
             # object.
@@ -288,7 +300,11 @@ def uninstall():
 
 
 def _resolve(dotted):
-    """Returns a module or class by name; None if torch lacks it, as some builds lack torch.distributed."""
+    """Returns a module or class by name; None if torch lacks it, as some builds lack torch.distributed, or if
+    it is not imported yet.
+    """
+    if dotted in sys.modules:  # a module becomes an attribute of its package after its import
+        return sys.modules[dotted]
     owner = importlib.import_module("torch")
     for part in dotted.split(".")[1:]:
         owner = getattr(owner, part, None)
@@ -298,6 +314,6 @@ def _resolve(dotted):
 def _places(owner, name, original):
     """Yields the owner, and the module that defines the function or class."""
     yield owner
-    home = importlib.sys.modules.get(getattr(original, "__module__", None) or "")
+    home = sys.modules.get(getattr(original, "__module__", None) or "")
     if isinstance(owner, ModuleType) and home not in (None, owner) and vars(home).get(name) is original:
         yield home

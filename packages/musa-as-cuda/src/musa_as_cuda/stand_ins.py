@@ -5,8 +5,10 @@
 Functions of `torch.musa` expect MUSA devices, so they run with torch's function modes suspended.
 """
 
+import contextlib
 import functools
 import re
+import threading
 
 import torch
 
@@ -15,6 +17,7 @@ from .mode import AsCuda, is_active
 
 _MUSA_NAMES = {"CUDAGraph": "MUSAGraph"}
 _Suspended = torch._C.DisableTorchFunction
+_local = threading.local()
 
 
 def _call(target, args, kwargs):
@@ -182,7 +185,7 @@ def _with_mode(target):
 
     @functools.wraps(target)
     def run(*args, **kwargs):
-        if is_active():
+        if is_active() or getattr(_local, "is_without_mode", False):
             return target(*args, **kwargs)
         with AsCuda():
             return target(*args, **kwargs)
@@ -245,3 +248,37 @@ def get_backend(name, original):
 
 def is_nccl_available(name, original):
     return lambda: hasattr(torch.distributed.Backend, "MCCL")
+
+
+def compilation_env(name, original):
+    """The context in which `flex_attention` runs without `torch.compile`: without the mode.
+
+    `score_mod` runs without it too. Other modes stay: one of torch makes `bias[head]` in it an operator.
+    """
+    from musa_runtime.flex_attention import register_autocast
+
+    register_autocast()
+
+    @functools.wraps(original)
+    @contextlib.contextmanager
+    def without_mode():
+        modes = torch.overrides._get_current_function_mode_stack()
+        _exchange(modes, others := [each for each in modes if not isinstance(each, AsCuda)])
+        before = getattr(_local, "is_without_mode", False)
+        _local.is_without_mode = True  # for the derivative of score_mod
+        try:
+            with original() as backend:
+                yield backend
+        finally:
+            _local.is_without_mode = before
+            _exchange(others, modes)
+
+    return without_mode
+
+
+def _exchange(modes, others):
+    """Leaves the active modes of the thread, and enters the others."""
+    for _ in modes:
+        torch.overrides._pop_mode()
+    for mode in others:
+        torch.overrides._push_mode(mode)

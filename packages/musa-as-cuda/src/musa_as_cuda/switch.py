@@ -4,10 +4,12 @@
 
 import atexit
 import contextlib
+import functools
 
 import torch
 
 from musa_runtime.errors import MusaError
+from musa_runtime.import_actions import after_import
 
 from . import checkpoints, replacements, state, threads
 from .mode import AsCuda, is_active
@@ -45,6 +47,7 @@ def enable(over_cuda=False):
         if not over_cuda:
             _refuse_beside_cuda()
         replacements.install()
+        _follow_import()
         checkpoints.register()
         threads.follow()
         state.mode = AsCuda()
@@ -80,6 +83,16 @@ def disable():
         replacements.uninstall()
         atexit.unregister(_leave_at_exit)
     state.depth -= 1
+
+
+@functools.cache
+def _follow_import():
+    after_import(replacements.LATE_MODULE, _install_late)
+
+
+def _install_late():
+    if state.depth:
+        replacements.install()
 
 
 def _leave_at_exit():

@@ -19,6 +19,7 @@ from . import (
     cache_key,
     choice,
     device_code,
+    flex_attention,
     graph_passes,
     host_kernels,
     host_numbers,
@@ -70,6 +71,8 @@ class _Passes(CustomGraphModulePass):
         generator = self._choose()
         if generator == choice.NONE:
             raise RuntimeError(choice.refusal())
+        if generator == choice.HOST:
+            flex_attention.compose(graph_module)
         host_numbers.read_on_device(graph_module.graph)
         if generator == choice.HOST:
             graph_passes.prepare(graph_module)

@@ -124,7 +124,7 @@ from torch_musa.autocast import get_amp_supported_dtype
 if TYPE_CHECKING:  # names that __getattr__ imports on first access
     from types import ModuleType
 
-    from musa_runtime import comm, parallel, sparse
+    from musa_runtime import comm, flex_attention, parallel, sparse
     from musa_runtime.legacy_types import (  # noqa: F401 - in __all__
         BFloat16Storage,
         BFloat16Tensor,
@@ -186,7 +186,7 @@ _initialization.set_pack_loader(_load_packs)
 
 # Rarely used names are imported on first access, to keep `import torch` fast. Submodules have files
 # in this folder, for `import torch.musa.comm`; packs provide further ones.
-_SUBMODULES = ("comm", "parallel", "sparse")
+_SUBMODULES = ("comm", "flex_attention", "parallel", "sparse")
 _TELEMETRY = (
     "clock_rate",
     "device_memory_used",
@@ -256,6 +256,7 @@ __all__ = [
     "device_memory_used",
     "device_of",
     "empty_cache",
+    "flex_attention",
     "fork_rng",
     "get_allocator_backend",
     "get_amp_supported_dtype",

@@ -1,0 +1,1 @@
+from musa_runtime.flex_attention import *
