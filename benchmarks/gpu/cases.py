@@ -334,13 +334,17 @@ def sampled_product(device: str) -> Call:
 
 
 def scaled_product(device: str) -> Call:
-    """A product of DeepSeek's linear layers: scales of 1 x 128 elements of the inputs, 128 x 128 of weights."""
+    """A product of DeepSeek's linear layers: scales of 1 x 128 inputs and of 128 x 128 weights."""
     size, tile = 4096, 128
     inputs, weight = (normal(device, size, size).to(torch.float8_e4m3fn) for _ in range(2))
     of_inputs = torch.rand(size // tile, size).to(device).t()
     of_weight = torch.rand(size // tile, size // tile).to(device).t()
     row, block = functional.ScalingType.BlockWise1x128, functional.ScalingType.BlockWise128x128
     return lambda: functional.scaled_mm(inputs, weight.t(), of_inputs, row, of_weight, block)
+
+
+def square_product(dtype: torch.dtype, size: int = 2048) -> Callable[[str], Call]:
+    return of(torch.mm, (size, size), (size, size), dtype=dtype)
 
 
 def jagged_attention(device: str) -> Call:
@@ -375,8 +379,20 @@ MATHEMATICS = [
     Case("CSR (1e5, 1e5) of 20 in a row @ 256", "device", sparse_product(torch.sparse_csr, 256), bar=1.1),
     Case("COO (1e5, 1e5) of 20 in a row @ 64", "device", sparse_product(torch.sparse_coo, 64), bar=1.1),
     Case("sampled_addmm, (1e5, 1e5) of 20 in a row, 64", "device", sampled_product, bar=1.1),
-    Case("matmul 2048^3 float64", "device", of(torch.mm, (2048, 2048), (2048, 2048), dtype=torch.float64), 0, 1.1),
-    Case("matmul 2048^3 complex64", "device", of(torch.mm, (2048, 2048), (2048, 2048), dtype=torch.cfloat), 0, 1.1),
+    Case(
+        "matmul 2048^3 float64",
+        "device",
+        of(torch.mm, (2048, 2048), (2048, 2048), dtype=torch.float64),
+        0,
+        1.1,
+    ),
+    Case(
+        "matmul 2048^3 complex64",
+        "device",
+        of(torch.mm, (2048, 2048), (2048, 2048), dtype=torch.cfloat),
+        0,
+        1.1,
+    ),
     Case("scaled_mm 4096^3, 1 x 128 and 128 x 128", "device", scaled_product, bar=1.1),
     Case("attention of 64 jagged sequences", "device", jagged_attention, bar=1.1),
 ]

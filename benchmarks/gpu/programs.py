@@ -592,6 +592,8 @@ def _optimizers(device: str, tiny: bool) -> Step:
 def flex_attention(device: str, tiny: bool) -> Step:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+    if device == "musa":
+        torch.musa.flex_attention.enable()  # torch's list of devices is literal
     batch, heads, length, width = (1, 2, 128, 16) if tiny else (4, 16, 2048, 64)
     q, k, v = (randn(device, batch, heads, length, width).half() for _ in range(3))
     mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, length, length, device=device)

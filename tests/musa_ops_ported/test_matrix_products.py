@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Products of matrices in dtypes that muDNN does not multiply: tiles of large results, and single elements."""
+"""Products in dtypes that muDNN does not multiply: tiles of large results, and single elements."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ TOLERANCES = {torch.float64: 1e-13, torch.complex128: 1e-13, torch.complex64: 1e
 
 
 def numbers(*shape: int, dtype: torch.dtype) -> torch.Tensor:
-    return torch.randint(-9, 9, shape) if not dtype.is_floating_point and not dtype.is_complex else torch.randn(
-        *shape, dtype=dtype
+    return (
+        torch.randint(-9, 9, shape)
+        if not dtype.is_floating_point and not dtype.is_complex
+        else torch.randn(*shape, dtype=dtype)
     )
 
 
@@ -53,7 +55,9 @@ def test_sums_with_an_expanded_operand(dtype: torch.dtype) -> None:
     added = numbers(35, dtype=dtype).to(dtype)
     expected = torch.baddbmm(added.expand(2, 40, 35), x.expand(2, 40, 20), y, beta=2, alpha=-3)
     on_device = [part.to("musa") for part in (added, x, y)]
-    actual = torch.baddbmm(on_device[0].expand(2, 40, 35), on_device[1].expand(2, 40, 20), on_device[2], beta=2, alpha=-3)
+    actual = torch.baddbmm(
+        on_device[0].expand(2, 40, 35), on_device[1].expand(2, 40, 20), on_device[2], beta=2, alpha=-3
+    )
     check(actual, expected)
 
 

@@ -10,7 +10,6 @@
 #include <musa_runtime/op_pack.h>
 #include <musa_runtime/structured_outputs.h>
 
-#include "kernels.h"
 #include "engines/tensor_lists.h"
 #include "predicates.h"
 

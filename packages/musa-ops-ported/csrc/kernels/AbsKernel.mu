@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/abs_native.h>
 
-#include "kernels.h"
+#include "kernels/AbsKernel.h"
 
 namespace musa_ops_ported {
 

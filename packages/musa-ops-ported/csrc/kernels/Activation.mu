@@ -10,7 +10,7 @@
 
 #include "engines/dispatch.h"
 #include "engines/pointwise.muh"
-#include "kernels.h"
+#include "kernels/Activation.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
-#include "kernels.h"
+#include "kernels/Assert.h"
 
 namespace musa_ops_ported {
 namespace {

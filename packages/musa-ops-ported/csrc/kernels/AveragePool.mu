@@ -9,7 +9,7 @@
 #include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
-#include "kernels.h"
+#include "kernels/AveragePool.h"
 #include "kernels/pooling.h"
 
 namespace musa_ops_ported {

@@ -26,7 +26,7 @@
 #include "engines/for_each.muh"
 #include "engines/matrices.muh"
 #include "engines/pointwise.muh"
-#include "kernels.h"
+#include "kernels/BatchLinearAlgebra.h"
 
 namespace musa_ops_ported {
 namespace {

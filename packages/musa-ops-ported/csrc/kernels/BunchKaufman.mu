@@ -13,7 +13,7 @@
 
 #include "engines/for_each.muh"
 #include "engines/matrices.muh"
-#include "kernels.h"
+#include "kernels/BunchKaufman.h"
 
 namespace musa_ops_ported {
 namespace {

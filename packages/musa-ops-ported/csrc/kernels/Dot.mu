@@ -9,7 +9,7 @@
 #include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
-#include "kernels.h"
+#include "kernels/Dot.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -10,7 +10,7 @@
 #include "engines/for_each.muh"
 #include "engines/random.muh"
 #include "engines/vector.h"
-#include "kernels.h"
+#include "kernels/Dropout.h"
 
 namespace musa_ops_ported {
 namespace {

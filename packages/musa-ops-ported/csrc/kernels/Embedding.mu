@@ -9,7 +9,7 @@
 #include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/rows.muh"
-#include "kernels.h"
+#include "kernels/Embedding.h"
 #include "segments.muh"
 
 namespace musa_ops_ported {

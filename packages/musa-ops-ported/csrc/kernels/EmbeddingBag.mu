@@ -9,7 +9,7 @@
 #include "engines/dispatch.h"
 #include "engines/optional.h"
 #include "engines/rows.muh"
-#include "kernels.h"
+#include "kernels/EmbeddingBag.h"
 #include "segments.muh"
 
 namespace musa_ops_ported {

@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/eq.h>
 
-#include "kernels.h"
+#include "kernels/Equal.h"
 
 namespace musa_ops_ported {
 

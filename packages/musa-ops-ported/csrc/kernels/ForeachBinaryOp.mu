@@ -7,7 +7,7 @@
 
 #include "engines/dispatch.h"
 #include "engines/tensor_lists.muh"
-#include "kernels.h"
+#include "kernels/ForeachBinaryOp.h"
 #include "kernels/foreach.h"
 #include "kernels/numbers.muh"
 

@@ -6,7 +6,7 @@
 
 #include "engines/dispatch.h"
 #include "engines/tensor_lists.muh"
-#include "kernels.h"
+#include "kernels/ForeachPointwiseOp.h"
 #include "kernels/foreach.h"
 
 namespace musa_ops_ported {

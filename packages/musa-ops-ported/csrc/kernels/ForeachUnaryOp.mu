@@ -7,7 +7,7 @@
 
 #include "engines/dispatch.h"
 #include "engines/tensor_lists.muh"
-#include "kernels.h"
+#include "kernels/ForeachUnaryOp.h"
 #include "kernels/foreach.h"
 
 namespace musa_ops_ported {

@@ -10,7 +10,7 @@
 #include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
-#include "kernels.h"
+#include "kernels/FractionalMaxPool.h"
 #include "kernels/pooling.h"
 
 namespace musa_ops_ported {

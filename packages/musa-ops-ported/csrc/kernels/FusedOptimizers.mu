@@ -8,7 +8,7 @@
 
 #include "engines/dispatch.h"
 #include "engines/tensor_lists.muh"
-#include "kernels.h"
+#include "kernels/FusedOptimizers.h"
 
 namespace musa_ops_ported {
 namespace {

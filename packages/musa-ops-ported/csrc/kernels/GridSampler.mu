@@ -13,7 +13,7 @@
 #include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
-#include "kernels.h"
+#include "kernels/GridSampler.h"
 #include "kernels/cubic.h"
 #include "kernels/volume.h"
 

@@ -21,7 +21,7 @@
 #include "engines/aten.h"
 #include "engines/for_each.muh"
 #include "engines/matrices.muh"
-#include "kernels.h"
+#include "kernels/Householder.h"
 
 namespace musa_ops_ported {
 namespace {
@@ -161,10 +161,9 @@ void factor_panel(const at::Tensor& panel, const at::Tensor& tau) {
   const int64_t count = panel.size(0);
   const int threads = panel.size(1) <= kFewRows ? kPanelThreads / 4 : kPanelThreads;
   MUSA_DISPATCH(panel.scalar_type(), "geqrf", (MUSA_LAPACK_TYPES), {
-    factor_panel_kernel<scalar_t>
-        <<<std::min<int64_t>(count, 1 << 16), threads, 0, c10::musa::getCurrentMUSAStream()>>>(
-            panel.mutable_data_ptr<scalar_t>(), panel.stride(0), panel.stride(2), tau.mutable_data_ptr<scalar_t>(),
-            tau.stride(0), panel.size(1), panel.size(2), count);
+    factor_panel_kernel<scalar_t><<<std::min<int64_t>(count, 1 << 16), threads, 0, c10::musa::getCurrentMUSAStream()>>>(
+        panel.mutable_data_ptr<scalar_t>(), panel.stride(0), panel.stride(2), tau.mutable_data_ptr<scalar_t>(),
+        tau.stride(0), panel.size(1), panel.size(2), count);
     C10_MUSA_KERNEL_LAUNCH_CHECK();
   });
 }

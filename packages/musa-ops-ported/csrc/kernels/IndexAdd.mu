@@ -14,7 +14,7 @@
 #include "engines/elements.h"
 #include "engines/prefix_sum.muh"
 #include "engines/vector.h"
-#include "kernels.h"
+#include "kernels/IndexAdd.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -17,7 +17,7 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
-#include "kernels.h"
+#include "kernels/IndexKernel.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -23,7 +23,7 @@
 
 #include "engines/aten.h"
 #include "engines/matrices.muh"
-#include "kernels.h"
+#include "kernels/JacobiRotations.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -14,7 +14,7 @@
 #include "engines/for_each.muh"
 #include "engines/optional.h"
 #include "engines/rows.muh"
-#include "kernels.h"
+#include "kernels/LayerNorm.h"
 
 namespace musa_ops_ported {
 namespace {

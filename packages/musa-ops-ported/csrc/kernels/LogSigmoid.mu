@@ -6,7 +6,7 @@
 #include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/pointwise.muh"
-#include "kernels.h"
+#include "kernels/LogSigmoid.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -9,7 +9,7 @@
 #include "engines/dispatch.h"
 #include "engines/optional.h"
 #include "engines/pointwise.muh"
-#include "kernels.h"
+#include "kernels/Loss.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -17,7 +17,7 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/optional.h"
-#include "kernels.h"
+#include "kernels/LossCTC.h"
 
 namespace musa_ops_ported {
 namespace {

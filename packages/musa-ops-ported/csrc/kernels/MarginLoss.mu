@@ -11,7 +11,7 @@
 #include "engines/for_each.muh"
 #include "engines/optional.h"
 #include "engines/rows.muh"
-#include "kernels.h"
+#include "kernels/MarginLoss.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -10,7 +10,7 @@
 #include "engines/dispatch.h"
 #include "engines/lines.h"
 #include "engines/rows.muh"
-#include "kernels.h"
+#include "kernels/MaskedSoftmax.h"
 
 namespace musa_ops_ported {
 namespace {

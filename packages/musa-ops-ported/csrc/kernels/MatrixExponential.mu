@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "engines/matrices.muh"
-#include "kernels.h"
+#include "kernels/MatrixExponential.h"
 
 namespace musa_ops_ported {
 

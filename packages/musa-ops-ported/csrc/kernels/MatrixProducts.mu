@@ -20,7 +20,7 @@
 #include "engines/for_each.muh"
 #include "engines/overlap.h"
 #include "engines/pointwise.muh"
-#include "kernels.h"
+#include "kernels/MatrixProducts.h"
 
 namespace musa_ops_ported {
 namespace {

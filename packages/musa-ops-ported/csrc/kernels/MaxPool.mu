@@ -12,7 +12,7 @@
 #include "engines/dispatch.h"
 #include "engines/divisor.h"
 #include "engines/for_each.muh"
-#include "kernels.h"
+#include "kernels/MaxPool.h"
 #include "kernels/pooling.h"
 
 namespace musa_ops_ported {

@@ -9,7 +9,7 @@
 #include "engines/elements.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
-#include "kernels.h"
+#include "kernels/MaxUnpooling.h"
 #include "kernels/volume.h"
 
 namespace musa_ops_ported {

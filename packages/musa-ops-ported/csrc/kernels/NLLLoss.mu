@@ -12,7 +12,7 @@
 #include "engines/for_each.muh"
 #include "engines/optional.h"
 #include "engines/rows.muh"
-#include "kernels.h"
+#include "kernels/NLLLoss.h"
 
 namespace musa_ops_ported {
 namespace {

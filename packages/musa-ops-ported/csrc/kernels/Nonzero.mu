@@ -16,7 +16,7 @@
 #include "engines/prefix_sum.muh"
 #include "engines/reduce.muh"
 #include "engines/vector.h"
-#include "kernels.h"
+#include "kernels/Nonzero.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -8,7 +8,7 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/optional.h"
-#include "kernels.h"
+#include "kernels/RNN.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -12,7 +12,7 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/random.muh"
-#include "kernels.h"
+#include "kernels/Randperm.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -15,7 +15,7 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/pointwise.muh"
-#include "kernels.h"
+#include "kernels/RangeFactories.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -7,7 +7,7 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/random.muh"
-#include "kernels.h"
+#include "kernels/RreluWithNoise.h"
 
 namespace musa_ops_ported {
 namespace {

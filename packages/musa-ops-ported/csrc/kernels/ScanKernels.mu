@@ -19,7 +19,7 @@
 #include "engines/dispatch.h"
 #include "engines/lines.h"
 #include "engines/overlap.h"
-#include "kernels.h"
+#include "kernels/ScanKernels.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -12,7 +12,7 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/overlap.h"
-#include "kernels.h"
+#include "kernels/Searching.h"
 #include "kernels/sort.h"
 
 namespace musa_ops_ported {

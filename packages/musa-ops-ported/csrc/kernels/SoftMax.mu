@@ -11,7 +11,7 @@
 #include "engines/dispatch.h"
 #include "engines/lines.h"
 #include "engines/rows.muh"
-#include "kernels.h"
+#include "kernels/SoftMax.h"
 
 namespace musa_ops_ported {
 namespace {

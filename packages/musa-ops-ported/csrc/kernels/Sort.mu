@@ -21,7 +21,7 @@
 #include "engines/radix_sort.muh"
 #include "engines/sort.muh"
 #include "engines/vector.h"
-#include "kernels.h"
+#include "kernels/Sort.h"
 #include "kernels/sort.h"
 
 namespace musa_ops_ported {

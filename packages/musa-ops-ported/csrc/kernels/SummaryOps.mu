@@ -11,7 +11,7 @@
 #include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
-#include "kernels.h"
+#include "kernels/SummaryOps.h"
 
 namespace musa_ops_ported {
 

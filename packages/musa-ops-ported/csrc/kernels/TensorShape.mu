@@ -6,7 +6,7 @@
 #include <ATen/ops/pixel_unshuffle_native.h>
 
 #include "engines/aten.h"
-#include "kernels.h"
+#include "kernels/TensorShape.h"
 
 namespace musa_ops_ported {
 

@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/core/Tensor.h>
 
-#include "kernels.h"
+#include "kernels/Trace.h"
 
 namespace musa_ops_ported {
 

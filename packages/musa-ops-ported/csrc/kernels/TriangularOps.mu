@@ -5,7 +5,7 @@
 #include "engines/elements.h"
 #include "engines/for_each.muh"
 #include "engines/vector.h"
-#include "kernels.h"
+#include "kernels/TriangularOps.h"
 
 namespace musa_ops_ported {
 namespace {

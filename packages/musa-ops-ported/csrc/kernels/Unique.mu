@@ -9,7 +9,7 @@
 #include "engines/dispatch.h"
 #include "engines/prefix_sum.muh"
 #include "engines/sort.muh"
-#include "kernels.h"
+#include "kernels/Unique.h"
 #include "kernels/sort.h"
 
 namespace musa_ops_ported {

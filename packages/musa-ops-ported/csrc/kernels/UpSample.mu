@@ -11,7 +11,7 @@
 #include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
-#include "kernels.h"
+#include "kernels/UpSample.h"
 #include "kernels/cubic.h"
 #include "kernels/volume.h"
 

@@ -7,7 +7,7 @@
 #include "engines/aten.h"
 #include "engines/dispatch.h"
 #include "engines/rows.muh"
-#include "kernels.h"
+#include "kernels/WeightNorm.h"
 
 namespace musa_ops_ported {
 namespace {

@@ -20,19 +20,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--shards", type=int, required=True, help="the number of files that register operators"
     )
+    parser.add_argument("--kernels", nargs="+", help="the kernel files; by default those in the list")
     options = parser.parse_args(arguments)
     try:
-        operators = Catalog(options.ops).operators
+        catalog = Catalog(options.ops)
+        operators = catalog.operators
+        kernels = options.kernels or catalog.sources()
+        if others := [source for source in catalog.sources() if source not in kernels]:
+            raise CatalogError(f"{', '.join(others)}: no kernel file is compiled that is called so")
     except CatalogError as error:
         print(f"{options.ops}: {error}", file=sys.stderr)
         return 1
-    files = {
-        "kernels.h": emit.kernels_header(operators),
-        "declare_operators.cpp": emit.pack_source(options.shards),
-    }
+    files = {"declare_operators.cpp": emit.pack_source(options.shards)}
+    for source in kernels:
+        own = [operator for operator in operators if operator.source == source]
+        files[emit.header_name(source)] = emit.kernels_header(own)
     for shard, chosen in enumerate(emit.shards(operators, options.shards)):
         files[f"register_{shard}.cpp"] = emit.registration(chosen, shard)
-    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "kernels").mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = options.out / name
         if not path.is_file() or path.read_text() != text:

@@ -60,8 +60,16 @@ def headers(operators: Iterable[Operator]) -> list[str]:
     return [f"#include <ATen/ops/{root}_native.h>" for root in roots]
 
 
+def header_name(source: str) -> str:
+    """Returns the name of the header of a kernel file."""
+    return f"kernels/{source.removesuffix('.mu')}.h"
+
+
 def kernels_header(operators: list[Operator]) -> str:
-    """Returns the header that kernel files include."""
+    """Returns the header of a kernel file, which declares its functions for these operators.
+
+    Each kernel file has a header of its own, so that a new operator compiles one kernel file again.
+    """
     lines = [
         HEADER + "#pragma once",
         "",
@@ -108,6 +116,8 @@ def signatures(operator: Operator) -> set[str]:
 def registration(operators: list[Operator], shard: int) -> str:
     """Returns a file that registers these operators."""
     lines = [HEADER + '#include "registration.h"', ""]
+    sources = sorted({operator.source for operator in operators if operator.way == "kernel"})
+    lines += [f'#include "{header_name(source)}"' for source in sources]
     lines += headers(operator for operator in operators if operator.way != "kernel" or operator.structured)
     lines += ["", "namespace musa_ops_ported {", "namespace {", ""]
     for operator in operators:
