@@ -429,9 +429,9 @@ void factor_cholesky_leaf(const at::Tensor& input, const at::Tensor& infos, int6
           }
           __syncthreads();
           // Threads of a column have adjacent rows.
-          const int next = static_cast<int>(j + 1), rest = static_cast<int>(size) - next;
-          for (int n = threadIdx.x; n < rest * rest; n += blockDim.x) {
-            const int i = next + n % rest, k = next + n / rest;
+          const auto next = static_cast<unsigned int>(j + 1), rest = static_cast<unsigned int>(size) - next;
+          for (unsigned int n = threadIdx.x; n < rest * rest; n += blockDim.x) {
+            const unsigned int i = next + n % rest, k = next + n / rest;
             if (i >= k) {
               a(i, k) = less_product(a(i, k), a(i, j), conjugate_if(a(k, j), true));
             }

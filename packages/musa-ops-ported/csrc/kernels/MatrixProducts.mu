@@ -118,10 +118,10 @@ constexpr int kTile = kTileThreads * kElements<Sum>;
 template <typename Sum, typename Load>
 __device__ void load_tile(
     Sum (*room)[kTile<Sum> + 1], int64_t depth, int64_t places, bool along_depth, const Load& load) {
-  const int thread = threadIdx.y * kTileThreads + threadIdx.x;
-  for (int i = thread; i < kTile<Sum> * kTileDepth; i += kTileThreads * kTileThreads) {
-    const int k = along_depth ? i % kTileDepth : i / kTile<Sum>;
-    const int place = along_depth ? i / kTileDepth : i % kTile<Sum>;
+  const unsigned int thread = threadIdx.y * kTileThreads + threadIdx.x;
+  for (unsigned int i = thread; i < kTile<Sum> * kTileDepth; i += kTileThreads * kTileThreads) {
+    const unsigned int k = along_depth ? i % kTileDepth : i / kTile<Sum>;
+    const unsigned int place = along_depth ? i / kTileDepth : i % kTile<Sum>;
     room[k][place] = k < depth && place < places ? static_cast<Sum>(load(place, k)) : Sum(0);
   }
 }
