@@ -16,7 +16,8 @@ pytestmark = pytest.mark.once
 CORE = {"torch-musa", "musa-runtime", "musa-emulator"}
 INSTALLED = {
     "core": CORE,
-    "all": CORE | {"musa-emulator-mudnn", "musa-emulator-mccl", *extras.installs()["all"]},
+    "all": CORE
+    | {"musa-emulator-mudnn", "musa-emulator-mccl", "musa-emulator-math", *extras.installs()["all"]},
     "everything": set(FAMILY),
 }
 COMMANDS = ("doctor", "packs", "ops", "env", "run", "compare", "replay", "stubs")
