@@ -210,7 +210,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.stacks_after:
         faulthandler.dump_traceback_later(options.stacks_after)
     if options.alone == "cuda":
-        sys.modules["torch_musa"] = None  # type: ignore[assignment]  # packages that look for it do not find it
+        sys.modules["torch_musa"] = None  # type: ignore[assignment]  # so that packages cannot import it
     if options.alone and options.program:
         print(json.dumps(program_timing.measure(options.program[0], options.alone)))
         return 0
@@ -242,8 +242,9 @@ def main(arguments: Sequence[str]) -> int:
         for one in program_timing.run(options.program or list(PROGRAMS), options.rounds):
             print(program_timing.line(one), flush=True)
             rows.append(one)  # written after each program, because a run may be interrupted
-            command = "python -m benchmarks.gpu --programs"
-            write("gpu_programs", command, program_timing.summary(rows), rows=rows)
+            if not options.program:
+                command = "python -m benchmarks.gpu --programs"
+                write("gpu_programs", command, program_timing.summary(rows), rows=rows)
         print(program_timing.summary(rows))
         return 0
     if options.mathematics:

@@ -379,20 +379,8 @@ MATHEMATICS = [
     Case("CSR (1e5, 1e5) of 20 in a row @ 256", "device", sparse_product(torch.sparse_csr, 256), bar=1.1),
     Case("COO (1e5, 1e5) of 20 in a row @ 64", "device", sparse_product(torch.sparse_coo, 64), bar=1.1),
     Case("sampled_addmm, (1e5, 1e5) of 20 in a row, 64", "device", sampled_product, bar=1.1),
-    Case(
-        "matmul 2048^3 float64",
-        "device",
-        of(torch.mm, (2048, 2048), (2048, 2048), dtype=torch.float64),
-        0,
-        1.1,
-    ),
-    Case(
-        "matmul 2048^3 complex64",
-        "device",
-        of(torch.mm, (2048, 2048), (2048, 2048), dtype=torch.cfloat),
-        0,
-        1.1,
-    ),
+    Case("matmul 2048^3 float64", "device", square_product(torch.float64), bar=1.1),
+    Case("matmul 2048^3 complex64", "device", square_product(torch.complex64), bar=1.1),
     Case("scaled_mm 4096^3, 1 x 128 and 128 x 128", "device", scaled_product, bar=1.1),
     Case("attention of 64 jagged sequences", "device", jagged_attention, bar=1.1),
 ]

@@ -30,7 +30,7 @@ class Program:
     Attributes:
         make: takes the device's name and whether the sizes are tiny, and returns the step.
         needs (tuple[str, ...]): modules that must be installed.
-        tolerance (float): the largest relative difference of the results' means; random numbers on the device
+        tolerance (float): the largest relative difference of the results' norms; random numbers on the device
             are the same on both.
     """
 
@@ -118,7 +118,7 @@ def llama_generate(device: str, tiny: bool, **options: object) -> Step:
         "max_new_tokens": count, "min_new_tokens": count, "do_sample": False, "pad_token_id": 0,
         "return_dict_in_generate": True, "output_logits": True, **options,
     }  # fmt: skip
-    return without_gradients(lambda: model.generate(ids, **options).logits[0].square())
+    return without_gradients(lambda: model.generate(ids, **options).logits[0])
 
 
 def llama_generate_static(device: str, tiny: bool) -> Step:

@@ -125,6 +125,7 @@ def test_a_program_without_its_package_is_listed_with_the_reason(monkeypatch: py
     [
         ({}, None),
         ({"result": 1.1}, "results differ"),
+        ({"result": float("nan")}, "results differ"),
         ({"ms": 11.5}, "above the bar"),
         ({"allocated": 200.0}, "more memory"),
         ({"host_copies": {"aten::one": 1}}, "computed on the host: aten::one"),
@@ -132,8 +133,32 @@ def test_a_program_without_its_package_is_listed_with_the_reason(monkeypatch: py
 )
 def test_what_is_wrong_with_a_program_is_marked(changed: dict, mark: str | None) -> None:
     good = {"ms": 10.0, "result": 1.0, "allocated": 100.0}
-    row = {"name": "lstm-train", "cuda": good, "musa": {**good, "host_copies": {}, **changed}}
+    row = {
+        "name": "lstm-train",
+        "results": [1.0],
+        "cuda": good,
+        "musa": {**good, "host_copies": {}, **changed},
+    }
     assert program_timing.marks(row) == ([mark] if mark else [])
+
+
+def test_a_result_or_an_error_of_a_slower_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def processes(*of_musa: dict) -> dict:
+        ends = {"cuda": iter([{"ms": 1.0, "result": 1.0}] * 2), "musa": iter(of_musa)}
+
+        def alone(device: str, *arguments: str, limit: float) -> dict:
+            one = next(ends[device])
+            if "error" in one:
+                raise RuntimeError(one["error"])
+            return one
+
+        monkeypatch.setattr(program_timing, "alone", alone)
+        (row,) = program_timing.run(["lstm-train"])
+        return row
+
+    assert program_timing.agrees(processes({"ms": 1.0, "result": 1.0}, {"ms": 2.0, "result": 1.0}))
+    assert not program_timing.agrees(processes({"ms": 1.0, "result": 1.0}, {"ms": 2.0, "result": 3.0}))
+    assert processes({"ms": 1.0, "result": 1.0}, {"error": "lost"})["musa"] == {"error": "lost"}
 
 
 def test_the_activity_of_a_step_is_measured() -> None:

@@ -297,8 +297,8 @@ def test_lazily_conjugated_operands(dtype, lazy):
 
 
 def test_lazily_negated_triangles(dtype):
-    numbers = torch.randn(100, 100, dtype=torch.complex64) + 30j * torch.eye(100)
-    b = torch.randn(100, 3)
+    numbers = torch.randn(150, 150, dtype=torch.complex64) + 30j * torch.eye(150)
+    b = torch.randn(150, 3)
     triangle, there = numbers.conj().imag, numbers.to("musa").conj().imag
     assert triangle.is_neg() and there.is_neg()
     result = linalg.solve_triangular(there, b.to("musa"), upper=True).cpu()

@@ -68,10 +68,19 @@ def test_a_result_that_is_an_operand_is_computed_from_its_old_values() -> None:
     check(on_device, x @ x)
 
 
-def test_values_outside_a_tile_do_not_matter() -> None:
-    """Rows of another tile that are infinite leave the other ones finite."""
-    x = torch.ones(66, 18, dtype=torch.float64)
-    x[65] = float("inf")
-    y = torch.zeros(18, 66, dtype=torch.float64)
-    actual = (x.to("musa") @ y.to("musa")).cpu()
-    assert (actual[:65] == 0).all() and actual[65].isnan().all()
+def test_values_outside_the_operands_are_not_read() -> None:
+    """NaN surrounds the operands, whose sizes are no multiples of a tile's."""
+    x, y, out = (torch.full((100, 100), float("nan"), dtype=torch.float64) for _ in range(3))
+    x[:66, :18], y[:18, :66] = torch.randn(66, 18), torch.randn(18, 66)
+    on_device = [part.to("musa") for part in (x, y, out)]
+    torch.mm(on_device[0][:66, :18], on_device[1][:18, :66], out=on_device[2][:66, :66])
+    actual = on_device[2].cpu()
+    check(actual[:66, :66], x[:66, :18] @ y[:18, :66])
+    assert actual[66:].isnan().all() and actual[:, 66:].isnan().all()
+
+
+def test_infinities_of_complex_sums_are_not_multiplied_by_one() -> None:
+    added = torch.full((1, 20, 20), complex(float("inf"), 0), dtype=torch.complex128)
+    x = torch.zeros(1, 20, 20, dtype=torch.complex128)
+    actual = torch.baddbmm(added.to("musa"), x.to("musa"), x.to("musa"), beta=1, alpha=-1).cpu()
+    assert (actual.real == float("inf")).all() and (actual.imag == 0).all()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Batch norm in training mode, and its gradients, with cuDNN, for the operands that torch.cuda computes with cuDNN too.
+// Batch norm in training mode, and its gradients, with cuDNN.
 #include <mudnn_backend/lending.h>
 
 #include <limits>

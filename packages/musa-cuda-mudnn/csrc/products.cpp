@@ -59,6 +59,8 @@ bool device_multiply_scaled(
     return true;
   } catch (const c10::OutOfMemoryError&) {
     throw;
+  } catch (const c10::AcceleratorError&) { // of this kernel or an earlier one
+    throw;
   } catch (const c10::Error&) { // a GPU without these products, or a pair of types or scales that cuBLAS does not have
     return false;
   }

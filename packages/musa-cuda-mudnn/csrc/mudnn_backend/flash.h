@@ -9,8 +9,8 @@ namespace musa_emulator::dnn {
 
 // Returns false, without doing anything, if the kernels do not support the operands.
 
-// q, k, v and out are [N, H, L, E], lse is [N, H, L]. The H of k and v may be smaller, if it divides q's: as many heads
-// of q follow one another that share a key.
+// q, k, v and out are [N, H, L, E], lse is [N, H, L]. The H of q is a multiple of the H of k and v: adjacent heads of q
+// share a head of k and v.
 bool device_flash(
     const at::Tensor& out, const at::Tensor& lse, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     bool causal, double scale);

@@ -98,7 +98,8 @@ bool batch_norm_into(
     at::Tensor& out, const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias,
     const at::Tensor& running_mean, const at::Tensor& running_variance, at::Tensor& mean, at::Tensor& deviation,
     double momentum, double epsilon);
-// The gradients of batch_norm_into, for the same operands.
+// The gradients of batch norm in training mode, whether or not batch_norm_into computed it. Returns false for operands
+// that it does not support.
 bool batch_norm_gradients(
     at::Tensor& of_input, at::Tensor& of_weight, at::Tensor& of_bias, const at::Tensor& gradient, const at::Tensor& in,
     const at::Tensor& weight, const at::Tensor& mean, const at::Tensor& deviation, double epsilon);

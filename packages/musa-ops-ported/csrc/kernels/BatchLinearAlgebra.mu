@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include "engines/aten.h"
 #include "engines/dispatch.h"
@@ -43,7 +42,7 @@ constexpr int kPanelThreads = 1024;
 constexpr int kLoads = 4; // elements of a row that a thread loads at once
 constexpr int kCholeskyThreads = 512;
 
-// Returns x - y * z, rounded once.
+// Returns x - y * z. Of real numbers it is rounded once; complex64 is computed in double precision.
 template <typename T>
 __device__ C10_ALWAYS_INLINE T less_product(const T& x, const T& y, const T& z) {
   if constexpr (c10::is_complex<T>::value) {
@@ -412,7 +411,7 @@ void factor_cholesky_leaf(const at::Tensor& input, const at::Tensor& infos, int6
   const int64_t size = input.size(1);
   each_matrix<kCholeskyThreads>(
       input.sizes().slice(0, 1), size * size / 8,
-      [=] __device__(int64_t number, const auto& offsets, auto& room) {
+      [=] __device__(int64_t number, const auto& offsets, auto&) {
         const Matrix<T> a = matrices.at(offsets[0]);
         for (int64_t j = 0; j < size; ++j) {
           const Real<T> left = real_part(a(j, j));

@@ -65,7 +65,8 @@ struct SumOfProducts<c10::complex<Real>> {
 // is written while operands are read.
 at::Tensor readable(const at::Tensor& operand, const at::Tensor& out) {
   const at::Tensor values = operand.resolve_conj().resolve_neg();
-  return at::get_overlap_status(out, values) == at::MemOverlapStatus::No ? values : values.clone();
+  const bool separate = !out.is_alias_of(values) || at::get_overlap_status(out, values) == at::MemOverlapStatus::No;
+  return separate ? values : values.clone();
 }
 
 // A three-dimensional operand.
@@ -87,6 +88,12 @@ struct Batch {
   }
 };
 
+// The product with a factor. One and minus one do not multiply: a complex product of an infinity has NaN.
+template <typename T>
+__device__ T scaled(const T& value, const T& factor) {
+  return factor == T(1) ? value : factor == T(-1) ? -value : factor * value;
+}
+
 // out[b, i, j] = beta * added[b, i, j] + alpha * sum over k of first[b, i, k] * second[b, k, j]. If beta is 0,
 // `added` is not read.
 template <typename scalar_t, typename Sum>
@@ -98,9 +105,9 @@ struct Product {
   bool adds, fused;
 
   __device__ void finish(const SumOfProducts<Sum>& products, int64_t batch, int64_t row, int64_t column) const {
-    Sum sum = alpha * products.value(fused);
+    Sum sum = scaled(products.value(fused), alpha);
     if (adds) {
-      sum += beta * static_cast<Sum>(added.at(batch, row, column));
+      sum += scaled(static_cast<Sum>(added.at(batch, row, column)), beta);
     }
     out.at(batch, row, column) = static_cast<scalar_t>(sum);
   }
@@ -203,7 +210,11 @@ void multiply(
           <<<std::min<int64_t>(tiles, 1 << 16), dim3(kTileThreads, kTileThreads), 0,
              c10::musa::getCurrentMUSAStream()>>>(p, tiles);
     };
-    fused ? launch(std::true_type()) : launch(std::false_type());
+    if constexpr (std::is_integral_v<Sum>) {
+      launch(std::true_type()); // integers are not rounded
+    } else {
+      fused ? launch(std::true_type()) : launch(std::false_type());
+    }
     C10_MUSA_KERNEL_LAUNCH_CHECK();
     return;
   }

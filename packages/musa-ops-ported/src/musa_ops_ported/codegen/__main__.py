@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
         operators = catalog.operators
         kernels = options.kernels or catalog.sources()
         if others := [source for source in catalog.sources() if source not in kernels]:
-            raise CatalogError(f"{', '.join(others)}: no kernel file is compiled that is called so")
+            raise CatalogError(f"{', '.join(others)}: not among the kernel files of CMakeLists.txt")
     except CatalogError as error:
         print(f"{options.ops}: {error}", file=sys.stderr)
         return 1
