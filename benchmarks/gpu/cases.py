@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -347,9 +347,17 @@ def square_product(dtype: torch.dtype, size: int = 2048) -> Callable[[str], Call
     return of(torch.mm, (size, size), (size, size), dtype=dtype)
 
 
+LENGTHS = [128 + 31 * index % 900 for index in range(64)]
+
+
+def jagged(device: str, lengths: Sequence[int] = LENGTHS, heads: int = 16, width: int = 64) -> torch.Tensor:
+    """Returns float16 sequences (batch, heads, length, width), made on the host."""
+    parts = [torch.randn(length, heads, width).half().to(device) for length in lengths]
+    return torch.nested.nested_tensor(parts, layout=torch.jagged, device=device).transpose(1, 2)
+
+
 def jagged_attention(device: str) -> Call:
-    parts = [normal(device, 128 + 31 * index % 900, 16, 64).half() for index in range(64)]
-    q = torch.nested.nested_tensor(parts, layout=torch.jagged, device=device).transpose(1, 2)
+    q = jagged(device)
     return lambda: functional.scaled_dot_product_attention(q, q, q)
 
 

@@ -78,13 +78,7 @@ def activity(step: Step, device: str) -> dict:
 
 def host_copies() -> dict[str, int]:
     """Returns the operators that were computed on copies in host memory, with their numbers of calls."""
-    found = {}
-    for row in torch.musa.ops.table():
-        if row["calls"]:
-            for one in torch.musa.ops.explain(row["op"])["candidates"]:
-                if one["provider"] == "host-copy" and one["calls"]:
-                    found[row["op"]] = one["calls"]
-    return found
+    return {row["op"]: row["count"] for row in torch.musa.ops.fallback_report()}
 
 
 def measure(name: str, device: str, tiny: bool = False) -> dict:
@@ -104,17 +98,15 @@ def measure(name: str, device: str, tiny: bool = False) -> dict:
     result = float(last.double().square().mean().sqrt())
     del last
     module.synchronize()
-    if device == "musa" or torch.cuda.is_available():
-        release_unused(device)
+    release_unused(device)
     step()  # fills the emptied caches
     module.synchronize()
     start = time.perf_counter()
     step()
     returned = time.perf_counter()
     module.synchronize()
-    steps = 3 * max(
-        1, min(7, int(TIME_S / 3 / (time.perf_counter() - start)))
-    )  # programs may have three sizes
+    took = time.perf_counter() - start
+    steps = 3 * max(1, min(7, int(TIME_S / 3 / took)))  # programs may take three sizes in turn
     times, host = [], [returned - start]
     for _ in range(3):
         start = time.perf_counter()

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from .cases import integers, jagged
 from .models import GPT2, Mamba, UNet
 from .training import Step, gpt2_step, resnet50_inference, resnet50_step
 
@@ -42,12 +43,8 @@ class Program:
         return [name for name in self.needs if importlib.util.find_spec(name) is None]
 
 
-def randint(device: str, most: int, *shape: int) -> torch.Tensor:
-    """Returns integers that are made on the host, so that they are equal on all devices."""
-    return torch.randint(0, most, shape).to(device)
-
-
 def randn(device: str, *shape: int) -> torch.Tensor:
+    """Returns numbers that are made on the host, so that they are equal on all devices."""
     return torch.randn(*shape).to(device)
 
 
@@ -112,7 +109,7 @@ def llama_generate(device: str, tiny: bool, **options: object) -> Step:
     Weights are random, so the most likely tokens are nearly equal, and rounding decides among them.
     """
     model = _llama(device, tiny).eval()
-    ids = randint(device, 32000, 1, 16)
+    ids = integers(device, 32000, 1, 16)
     count = 4 if tiny else 32
     options = {
         "max_new_tokens": count, "min_new_tokens": count, "do_sample": False, "pad_token_id": 0,
@@ -132,14 +129,14 @@ def llama_generate_static(device: str, tiny: bool) -> Step:
 
 def llama_prefill(device: str, tiny: bool) -> Step:
     model = _llama(device, tiny).eval()
-    ids = randint(device, 32000, *((2, 32) if tiny else (4, 2048)))
+    ids = integers(device, 32000, *((2, 32) if tiny else (4, 2048)))
     return without_gradients(lambda: model(ids, logits_to_keep=1).logits)
 
 
 def llama_train(device: str, tiny: bool) -> Step:
     model = _llama(device, tiny).train()
     model.gradient_checkpointing_enable()
-    ids = randint(device, 32000, *((2, 32) if tiny else (4, 2048)))
+    ids = integers(device, 32000, *((2, 32) if tiny else (4, 2048)))
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
     return training(model, lambda: model(ids, labels=ids).loss, optimizer, device)
 
@@ -150,7 +147,7 @@ def llama_lora(device: str, tiny: bool) -> Step:
     model = get_peft_model(
         _llama(device, tiny).train(), LoraConfig(r=8, target_modules=["q_proj", "v_proj"], lora_dropout=0.0)
     )
-    ids = randint(device, 32000, *((2, 32) if tiny else (2, 1024)))
+    ids = integers(device, 32000, *((2, 32) if tiny else (2, 1024)))
     optimizer = torch.optim.AdamW((one for one in model.parameters() if one.requires_grad), 1e-4)
     return training(model, lambda: model(ids, labels=ids).loss, optimizer, device)
 
@@ -161,8 +158,8 @@ def bert_train(device: str, tiny: bool) -> Step:
     sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}
     config = BertConfig(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **(sizes if tiny else {}))
     model = BertForSequenceClassification(config).to(device).train()
-    ids = randint(device, 30000, *((2, 16) if tiny else (32, 128)))
-    mask, labels = torch.ones_like(ids), randint(device, 2, len(ids))
+    ids = integers(device, 30000, *((2, 16) if tiny else (32, 128)))
+    mask, labels = torch.ones_like(ids), integers(device, 2, len(ids))
     optimizer = torch.optim.AdamW(model.parameters(), 1e-5, foreach=True)
     return training(
         model,
@@ -183,7 +180,7 @@ def mixtral_infer(device: str, tiny: bool) -> Step:
         vocab_size=32000, num_key_value_heads=sizes[-1] // 2, num_local_experts=8, **dict(zip(names, sizes))
     )
     model = MixtralForCausalLM(config).to(device, torch.bfloat16).eval()
-    ids = randint(device, 32000, *((2, 16) if tiny else (4, 512)))
+    ids = integers(device, 32000, *((2, 16) if tiny else (4, 512)))
     return without_gradients(lambda: model(ids).logits)
 
 
@@ -211,7 +208,7 @@ def t5_beams(device: str, tiny: bool) -> Step:
     sizes = {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4} if tiny else {}
     config = T5Config(decoder_start_token_id=0, **sizes)
     model = T5ForConditionalGeneration(config).to(device).eval()
-    ids = randint(device, 32000, 2 if tiny else 8, 64)
+    ids = integers(device, 32000, 2 if tiny else 8, 64)
     count = 4 if tiny else 16
     return without_gradients(
         lambda: model.generate(ids, num_beams=4, max_new_tokens=count, min_new_tokens=count)
@@ -229,7 +226,7 @@ def wav2vec2_train(device: str, tiny: bool) -> Step:
     )  # fmt: skip
     model = Wav2Vec2ForCTC(config).to(device).train()
     sound = randn(device, 2 if tiny else 8, 4000 if tiny else 80000)
-    labels = randint(device, 30, len(sound), 8).clamp_(min=1)
+    labels = integers(device, 30, len(sound), 8).clamp_(min=1)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-5)
     return training(model, lambda: model(sound, labels=labels).loss, optimizer, device)
 
@@ -325,7 +322,7 @@ def diffusion_transformer_train(device: str, tiny: bool) -> Step:
     )
     model = model.to(device).train()
     noise = randn(device, 2 if tiny else 16, 4, 32, 32)
-    when, labels = randint(device, 1000, len(noise)), randint(device, 1000, len(noise))
+    when, labels = integers(device, 1000, len(noise)), integers(device, 1000, len(noise))
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, foreach=True)
 
     def loss() -> torch.Tensor:
@@ -342,7 +339,7 @@ def lstm_train(device: str, tiny: bool) -> Step:
     width = 32 if tiny else 512
     model = nn.ModuleList([nn.LSTM(width, width, 2, batch_first=True), nn.Linear(width, 10)]).to(device)
     x = randn(device, *((4, 8) if tiny else (64, 128)), width)
-    labels = randint(device, 10, len(x))
+    labels = integers(device, 10, len(x))
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     return training(
         model,
@@ -354,7 +351,7 @@ def lstm_train(device: str, tiny: bool) -> Step:
 
 def mamba_train(device: str, tiny: bool) -> Step:
     model = Mamba(*((32, 2) if tiny else (512, 4))).to(device)
-    ids = randint(device, 1000, *((2, 16) if tiny else (8, 256)))
+    ids = integers(device, 1000, *((2, 16) if tiny else (8, 256)))
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     return training(
         model,
@@ -370,7 +367,11 @@ def graph_train(device: str, tiny: bool) -> Step:
 
     nodes, edges = (100, 500) if tiny else (100_000, 1_000_000)
     model = nn.ModuleList([GCNConv(64, 64), GATConv(64, 16, heads=4), nn.Linear(64, 10)]).to(device)
-    x, index, labels = randn(device, nodes, 64), randint(device, nodes, 2, edges), randint(device, 10, nodes)
+    x, index, labels = (
+        randn(device, nodes, 64),
+        integers(device, nodes, 2, edges),
+        integers(device, 10, nodes),
+    )
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
 
     def loss() -> torch.Tensor:
@@ -410,8 +411,8 @@ def recommendation_train(device: str, tiny: bool) -> Step:
     high = nn.Sequential(nn.Linear(pairs + width, 512), nn.ReLU(), nn.Linear(512, 1))
     model = nn.ModuleList([bags, low, high]).to(device)
     dense = randn(device, batch, 13)
-    places = [randint(device, rows, batch, 4) for _ in range(tables)]
-    clicks = randint(device, 2, batch).float()
+    places = [integers(device, rows, batch, 4) for _ in range(tables)]
+    clicks = integers(device, 2, batch).float()
     row, column = torch.tril_indices(tables + 1, tables + 1, -1).to(device)
     optimizer = torch.optim.SGD(model.parameters(), 1e-2)
 
@@ -433,7 +434,7 @@ def policy_train(device: str, tiny: bool) -> Step:
         for out in (6, 1)
     )
     model = nn.ModuleList([actor, critic]).to(device)
-    states, actions = randn(device, length, envs, 32), randint(device, 6, length, envs)
+    states, actions = randn(device, length, envs, 32), integers(device, 6, length, envs)
     rewards, old = randn(device, length, envs), torch.full((length, envs), -1.8).to(device)
     order = torch.randperm(length * envs).to(device)
     optimizer = torch.optim.Adam(model.parameters(), 3e-4)
@@ -502,11 +503,8 @@ def spectrogram(device: str, tiny: bool) -> Step:
 
 
 def jagged_attention(device: str, tiny: bool) -> Step:
-    lengths = [3, 5, 2] if tiny else [128 + 31 * index % 900 for index in range(64)]
-    heads, width = (2, 8) if tiny else (16, 64)
-    parts = [randn(device, length, heads, width).half() for length in lengths]
-    q = k = v = torch.nested.nested_tensor(parts, layout=torch.jagged, device=device).transpose(1, 2)
-    return without_gradients(lambda: functional.scaled_dot_product_attention(q, k, v).values())
+    q = jagged(device, [3, 5, 2], 2, 8) if tiny else jagged(device)
+    return without_gradients(lambda: functional.scaled_dot_product_attention(q, q, q).values())
 
 
 def masked_attention(device: str, tiny: bool) -> Step:
@@ -553,7 +551,7 @@ def _gpt2(mode: str | None, dynamic: bool = False) -> Maker:
         length = 32 if tiny else 512
         model = torch.compile(GPT2(length, 1 if tiny else 12).to(device), mode=mode, dynamic=dynamic or None)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
-        ids = randint(device, 50257, 1 if tiny else 8, length + 1)
+        ids = integers(device, 50257, 1 if tiny else 8, length + 1)
         lengths = (length, length * 3 // 4, length // 2) if dynamic else (length,)
         count = 0
 

@@ -43,6 +43,17 @@ bool adjacent_along_k(const at::Tensor& a, const at::Tensor& b) {
 
 dnn::Tensor describe_scale(const at::Tensor& scale) { return describe_as(scale, {scale.numel()}, {1}, kRead); }
 
+// Scales of the matrices, or of each row of a and each column of b.
+void set_scales(dnn::MatMulLtParam& scales, const dnn::Tensor& scale_a, const dnn::Tensor& scale_b) {
+  check(scales.SetScale(scale_a, scale_b, dnn::Tensor(), dnn::Tensor()), "MatMulLtParam::SetScale");
+}
+
+// Both matrices are stored in rows along k.
+void set_product_along_k(dnn::BatchMatMul& op, at::ScalarType dtype) {
+  check(op.SetComputeMode(compute_mode(dtype)), "BatchMatMul::SetComputeMode");
+  check(op.SetTranspose(false, true), "BatchMatMul::SetTranspose");
+}
+
 // Computes out = a * b + bias, with the scales in the parameter. adjacent_along_k(a, b) must be true.
 void multiply_scaled(
     const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const std::optional<at::Tensor>& bias,
@@ -54,8 +65,7 @@ void multiply_scaled(
     return;
   }
   dnn::BatchMatMul op;
-  check(op.SetComputeMode(compute_mode(a.scalar_type())), "BatchMatMul::SetComputeMode");
-  check(op.SetTranspose(false, true), "BatchMatMul::SetTranspose");
+  set_product_along_k(op, a.scalar_type());
   const Operand row = contiguous_or_none(bias);
   const OnDevice on(out);
   dnn::Tensor result = describe_stored(out, MatrixOrder::Rows);
@@ -66,7 +76,7 @@ void multiply_scaled(
       "BatchMatMul::RunLt", {&out, &a, &b, &*row});
 }
 
-// ---- _scaled_mm: the shapes of the scales tell what they belong to
+// ---- _scaled_mm: a scale of one element is for the matrix, a longer one for each row or column
 
 // Whether it is a single scale, or one for each of `count` rows or columns.
 bool is_scale(const at::Tensor& scale, int64_t count) {
@@ -97,9 +107,7 @@ at::Tensor& scaled_mm_out(
     const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& /*scale_result*/,
     std::optional<at::ScalarType> /*out_dtype*/, bool /*use_fast_accum*/, at::Tensor& out) {
   dnn::MatMulLtParam scales;
-  check(
-      scales.SetScale(describe_scale(scale_a), describe_scale(scale_b), dnn::Tensor(), dnn::Tensor()),
-      "MatMulLtParam::SetScale");
+  set_scales(scales, describe_scale(scale_a), describe_scale(scale_b));
   multiply_scaled(resized(out, {self.size(0), other.size(1)}), self, other, bias, scales);
   return out;
 }
@@ -121,9 +129,9 @@ at::Tensor scaled_mm(
   return out;
 }
 
-// ---- recipes: what the scales of the operators _v2 belong to
+// ---- recipes of the operators _v2: the part of a factor that shares a scale
 //
-// These operators raise their own errors: torch's CPU kernels, which a call would reach otherwise, know fewer recipes.
+// These operators raise their own errors: torch's CPU kernels, which a call would reach otherwise, support fewer recipes.
 
 using Recipes = std::pair<ScalingType, ScalingType>;
 
@@ -152,7 +160,7 @@ bool is_swizzled(at::IntArrayRef swizzles) {
 Recipes find_recipes(
     at::ArrayRef<Recipes> supported, const char* description, at::TensorList scale_a, at::IntArrayRef recipe_a,
     at::IntArrayRef swizzle_a, at::TensorList scale_b, at::IntArrayRef recipe_b, at::IntArrayRef swizzle_b) {
-  const auto told = [&] {
+  const auto message = [&] {
     std::ostringstream text;
     text << description << " It does not take";
     for (const int64_t recipe : recipe_a) {
@@ -167,15 +175,15 @@ Recipes find_recipes(
   };
   TORCH_CHECK_NOT_IMPLEMENTED(
       !has_small_blocks(recipe_a) && !has_small_blocks(recipe_b) && !is_swizzled(swizzle_a) && !is_swizzled(swizzle_b),
-      told());
-  TORCH_CHECK_VALUE(recipe_a.size() == 1 && recipe_b.size() == 1, told());
+      message());
+  TORCH_CHECK_VALUE(recipe_a.size() == 1 && recipe_b.size() == 1, message());
   TORCH_CHECK_VALUE(
       scale_a.size() == 1 && scale_b.size() == 1, "Expected one scale for each recipe, but got ", scale_a.size(),
       " for a and ", scale_b.size(), " for b.");
   const auto* found = std::find_if(supported.begin(), supported.end(), [&](const Recipes& recipes) {
     return static_cast<int64_t>(recipes.first) == recipe_a[0] && static_cast<int64_t>(recipes.second) == recipe_b[0];
   });
-  TORCH_CHECK_VALUE(found != supported.end(), told());
+  TORCH_CHECK_VALUE(found != supported.end(), message());
   return *found;
 }
 
@@ -328,8 +336,7 @@ at::Tensor& scaled_mm_v2_out(
     const Operand a = contiguous(scale_a);
     const Operand b = contiguous(scale_b);
     dnn::MatMulLtParam scales;
-    check(
-        scales.SetScale(describe_scale(a), describe_scale(b), dnn::Tensor(), dnn::Tensor()), "MatMulLtParam::SetScale");
+    set_scales(scales, describe_scale(a), describe_scale(b));
     multiply_scaled(out, self, other, bias, scales);
     return out;
   }
@@ -468,8 +475,7 @@ at::Tensor multiply_groups(
     ends = values_of<int32_t>(offs->contiguous());
   }
   dnn::BatchMatMul op;
-  check(op.SetComputeMode(compute_mode(a.scalar_type())), "BatchMatMul::SetComputeMode");
-  check(op.SetTranspose(false, true), "BatchMatMul::SetTranspose");
+  set_product_along_k(op, a.scalar_type());
   const OnDevice on(out);
   void* const data = out.mutable_data_ptr();
   int64_t begin = 0;
@@ -492,11 +498,7 @@ at::Tensor multiply_groups(
       const int64_t at_scale_a = a_of_groups ? group * scale_a.stride(0) : b_of_groups ? begin : group * m;
       const int64_t at_scale_b = b_of_groups ? group * scale_b.stride(0) : a_of_groups ? begin : group * n;
       dnn::MatMulLtParam scales;
-      check(
-          scales.SetScale(
-              describe_part(scale_a, at_scale_a, {m}, {1}), describe_part(scale_b, at_scale_b, {n}, {1}), dnn::Tensor(),
-              dnn::Tensor()),
-          "MatMulLtParam::SetScale");
+      set_scales(scales, describe_part(scale_a, at_scale_a, {m}, {1}), describe_part(scale_b, at_scale_b, {n}, {1}));
       dnn::Tensor result = describe_part(data, out, at_out, {m, n}, {out.stride(-2), 1});
       check(
           op.RunLt(

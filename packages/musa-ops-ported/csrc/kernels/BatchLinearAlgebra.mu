@@ -11,7 +11,6 @@
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/TransposeType.h>
 #include <ATen/ops/linalg_solve_triangular.h>
-#include <ATen/ops/where.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
 #include <c10/util/complex.h>
@@ -24,7 +23,6 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/matrices.muh"
-#include "engines/pointwise.muh"
 #include "kernels/BatchLinearAlgebra.h"
 
 namespace musa_ops_ported {
