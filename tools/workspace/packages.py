@@ -62,6 +62,13 @@ CCACHE = {
     "CCACHE_PCH_EXTSUM": "true",
     "CCACHE_SLOPPINESS": "pch_defines,time_macros",
 }
+CMAKE_WITH_CCACHE = (
+    # When CMake's precompiled header is made again, ccache reads the old one instead of the headers that changed, and
+    # returns a file that was made of others.
+    "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
+    # A group of files includes them by relative paths, so that its text is the same in every clone.
+    "-DCMAKE_UNITY_BUILD_RELOCATABLE=ON",
+)
 # Number of concurrent builds: a build's precompiled headers and linking leave cores idle.
 BUILDS = 2
 
@@ -255,10 +262,7 @@ def build_environment() -> dict[str, str]:
     if shutil.which("ccache", path=env["PATH"]):
         for name, value in CCACHE.items():
             env.setdefault(name, value)
-        # When CMake's precompiled header is made again, ccache reads the old one instead of the headers that
-        # changed, and returns a file that was made of others.
-        arguments = f"{env.get('CMAKE_ARGS', '')} -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"
-        env["CMAKE_ARGS"] = arguments.strip()
+        env["CMAKE_ARGS"] = " ".join([env.get("CMAKE_ARGS", ""), *CMAKE_WITH_CCACHE]).strip()
     return env
 
 

@@ -90,13 +90,15 @@ at::Tensor target_for(const at::Tensor& tensor) {
 // Returns [N, L, H, E], the kernel's layout for its outputs and, in the backward pass, for all operands.
 at::Tensor by_rows(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
 
-// Whether a device kernel of torch supports it: no mask, and causal only if there are as many queries as keys.
-bool suits_device(const Problem& p) {
-  return suits_torch(p) && !p.mask.defined() && (!p.causal || p.q.size(2) == p.k.size(2));
+// Whether a device kernel of torch can support it: causal only if there are as many queries as keys.
+bool suits_device(const Problem& p) { return suits_torch(p) && (!p.causal || p.q.size(2) == p.k.size(2)); }
+
+Attention attention_of(const Problem& p) {
+  return {dense(p.q), dense(p.k), dense(p.v), p.mask, p.causal, p.scale};
 }
 
 void flash(const Problem& p, const at::Tensor& out, const at::Tensor& lse) {
-  if (!kOnHost && suits_device(p) && device_flash(out, lse, dense(p.q), dense(p.k), dense(p.v), p.causal, p.scale)) {
+  if (!kOnHost && suits_device(p) && device_flash(attention_of(p), out, lse)) {
     return;
   }
   if (!kOnHost || !suits_torch(p)) {
@@ -161,8 +163,7 @@ void flash_backward(
     const Gradients& gradients) {
   if (!kOnHost && suits_device(p) &&
       device_flash_backward(
-          gradients.q, gradients.k, gradients.v, dense(grad_out), dense(p.q), dense(p.k), dense(p.v), dense(out), lse,
-          p.causal, p.scale)) {
+          attention_of(p), dense(grad_out), dense(out), lse, gradients.q, gradients.k, gradients.v)) {
     return;
   }
   const at::Tensor sums = finite(p, lse);

@@ -10,14 +10,17 @@ namespace musa_emulator::dnn {
 // Returns false, without doing anything, if the kernels do not support the operands.
 
 // q, k, v and out are [N, H, L, E], lse is [N, H, L]. The H of q is a multiple of the H of k and v: adjacent heads of q
-// share a head of k and v.
-bool device_flash(
-    const at::Tensor& out, const at::Tensor& lse, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-    bool causal, double scale);
+// share a head of k and v. The mask has four dimensions that broadcast to the scores, or is undefined: BOOL, true for
+// keys that are seen, or numbers that are added to the scores.
+struct Attention {
+  at::Tensor q, k, v, mask;
+  bool causal;
+  double scale;
+};
+bool device_flash(const Attention& attention, const at::Tensor& out, const at::Tensor& lse);
 bool device_flash_backward(
-    const at::Tensor& grad_q, const at::Tensor& grad_k, const at::Tensor& grad_v, const at::Tensor& grad_out,
-    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
-    bool causal, double scale);
+    const Attention& attention, const at::Tensor& grad_out, const at::Tensor& out, const at::Tensor& lse,
+    const at::Tensor& grad_q, const at::Tensor& grad_k, const at::Tensor& grad_v);
 
 // Packed sequences with equal H: q, k, v and out are [T, H, E], and lse is [B, H, longest q]. The INT32 offsets are read in stream
 // order. With `causal`, the last query of a sequence attends to its last key.

@@ -8,6 +8,11 @@
 namespace musa_emulator::dnn {
 
 inline constexpr Declines device_flash, device_flash_backward, device_flash_packed, device_flash_packed_backward;
+struct Attention {
+  at::Tensor q, k, v, mask;
+  bool causal;
+  double scale;
+};
 struct Packed {
   at::Tensor q, k, v, offsets_q, offsets_k;
   int64_t longest_q, longest_k;
