@@ -8,12 +8,14 @@ the cause.
 
 import os
 import site
+import warnings
 from importlib import metadata
 
 import torch
 
 import musa_runtime
 from musa_runtime import installation
+from musa_runtime.errors import SettingError
 
 from . import _impl, cuda_wheels, extras, pins, plugins, toolchain
 from .checks import Outcome, Problem, Warn, render, run
@@ -224,6 +226,36 @@ def _provider_order():
     return value or "as built"
 
 
+def _measured_orders():
+    """Checks that the file of `python -m torch_musa tune`, if there is one, holds for this process."""
+    from musa_runtime import measured_orders
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", measured_orders.MeasuredOrdersWarning)  # reported here
+            torch.musa.init()
+    except SettingError as error:
+        if not str(error).startswith(measured_orders.VARIABLE):
+            raise
+        raise Problem(
+            str(error).splitlines()[0],
+            "a file that python -m torch_musa tune wrote",
+            error.command,
+            "a misspelled path, or a damaged file",
+        ) from error
+    found = measured_orders.state()
+    if found.problem:
+        raise Warn(
+            f"{found.path}: {found.problem}",
+            "orders that were measured on this device and with these versions",
+            "python -m torch_musa tune",
+            "a package was installed or upgraded, or the device was changed",
+        )
+    if not found.applied:
+        return "none; python -m torch_musa tune measures them"
+    return f"{len(found.content['operators'])} operators, measured {found.content.get('date')}, {found.path}"
+
+
 def _packs():
     records = plugins.load_packs(strict=False)
     failures = [record for record in records if record.error is not None]
@@ -264,7 +296,8 @@ CHECKS = [
     ("packs", _packs, ("libraries",)),
     ("provider order", _provider_order, ("libraries",)),
     ("devices", _devices, ("libraries",)),
-    ("allocation", _allocation, ("libraries", "allocator settings", "devices", "provider order")),
+    ("measured orders", _measured_orders, ("libraries", "allocator settings", "devices", "provider order")),
+    ("allocation", _allocation, ("libraries", "allocator settings", "devices", "measured orders")),
     ("operator", _operator, ("libraries", "devices", "allocation")),
     ("packages built for CUDA", cuda_wheels.check, ("torch",)),
     *toolchain.CHECKS,
