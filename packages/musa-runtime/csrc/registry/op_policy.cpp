@@ -70,8 +70,8 @@ std::vector<int> default_order(const std::vector<std::string>& offers) {
 // Returns indices of `offers` in the order of `providers`, then the others as in `otherwise`. Offers after the last resort are
 // left out, because it serves every call.
 std::vector<int> measured_order(
-    const std::vector<std::string>& providers, const std::vector<std::string>& offers, const std::vector<int>& otherwise,
-    const std::string& last_resort) {
+    const std::vector<std::string>& providers, const std::vector<std::string>& offers,
+    const std::vector<int>& otherwise, const std::string& last_resort) {
   std::vector<int> order;
   for (const std::string& provider : providers) {
     const auto at = std::find(offers.begin(), offers.end(), provider);
@@ -122,8 +122,8 @@ OpPolicy OpPolicy::parse(const std::string& spec, const std::string& source) {
         "providers, like 'aten::mm=host'; items are separated by ';'.");
     if (equals == std::string::npos) {
       TORCH_CHECK_VALUE(
-          policy.order_.providers.empty(), source, ": two orders are given, '", join(policy.order_.providers), "' and '",
-          item, "'.");
+          policy.order_.providers.empty(), source, ": two orders are given, '", join(policy.order_.providers),
+          "' and '", item, "'.");
       policy.order_ = {providers, source};
       continue;
     }

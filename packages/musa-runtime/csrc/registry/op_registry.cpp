@@ -501,7 +501,8 @@ OpInfo OpRegistry::State::describe(const c10::OperatorHandle& handle) const {
   info.calls += boxed.copy_calls + boxed.host_calls;
 
   if (now != installed.end() && !now->second.unchosen) {
-    info.provider = now->second.chain.empty() ? policy.rank(info.op, {}, measured).last_resort : now->second.chain[0]->provider;
+    info.provider =
+        now->second.chain.empty() ? policy.rank(info.op, {}, measured).last_resort : now->second.chain[0]->provider;
     info.reason = now->second.reason;
     info.origin = now->second.origin;
   } else if (now == installed.end() && handle.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) {

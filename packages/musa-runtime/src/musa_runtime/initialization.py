@@ -46,7 +46,8 @@ def set_pack_loader(load_packs: Callable[[], Mapping[str, str] | None]) -> None:
     """Name the function that loads the op packs; it runs once, before the device is first used.
 
     Args:
-        load_packs (callable): returns the version of each distribution whose pack is loaded and has providers.
+        load_packs (callable): returns the version of each distribution whose pack is loaded and has
+            providers, or None for none.
     """
     global _pack_loader
     _pack_loader = load_packs

@@ -113,8 +113,8 @@ def differences(measured: Mapping[str, Any], present: Mapping[str, Any]) -> list
     found = []
     for part in ("device", "packs"):
         then, now = measured.get(part) or {}, present[part]
-        # A pack that was measured but is not loaded here, for example because it is disabled, is no difference:
-        # the measured order of the others still holds.
+        # A pack that was measured but is not loaded here, for example because it is disabled, is no
+        # difference: the measured order of the others still holds.
         for name, value in now.items():
             if then.get(name) != value:
                 label = name if part == "packs" else f"device's {name.replace('_', ' ')}"

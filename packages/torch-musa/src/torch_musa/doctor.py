@@ -230,13 +230,15 @@ def _measured_orders():
     """Checks that the file of `python -m torch_musa tune`, if there is one, holds for this process."""
     from musa_runtime import measured_orders
 
+    if torch.musa.device_count() == 0:
+        return "not read without a device"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", measured_orders.MeasuredOrdersWarning)  # reported here
             torch.musa.init()
-    except SettingError as error:
-        if not str(error).startswith(measured_orders.VARIABLE):
-            raise
+    except RuntimeError as error:
+        if not (isinstance(error, SettingError) and str(error).startswith(measured_orders.VARIABLE)):
+            return "not read, because the device cannot be used"  # the next check reports the cause
         raise Problem(
             str(error).splitlines()[0],
             "a file that python -m torch_musa tune wrote",
@@ -295,9 +297,10 @@ CHECKS = [
     ("allocator settings", _allocator_settings, ("libraries",)),
     ("packs", _packs, ("libraries",)),
     ("provider order", _provider_order, ("libraries",)),
-    ("devices", _devices, ("libraries",)),
-    ("measured orders", _measured_orders, ("libraries", "allocator settings", "devices", "provider order")),
-    ("allocation", _allocation, ("libraries", "allocator settings", "devices", "measured orders")),
+    # Before the first check that uses the device, because that reads the file.
+    ("measured orders", _measured_orders, ("libraries", "allocator settings", "provider order")),
+    ("devices", _devices, ("libraries", "measured orders")),
+    ("allocation", _allocation, ("libraries", "allocator settings", "devices", "provider order")),
     ("operator", _operator, ("libraries", "devices", "allocation")),
     ("packages built for CUDA", cuda_wheels.check, ("torch",)),
     *toolchain.CHECKS,

@@ -9,7 +9,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     # case -> provider -> time of each round, of which the k-th ones were measured one after the other
     Times = Mapping[str, Mapping[str, Sequence[float]]]
@@ -52,10 +52,9 @@ def _best(cases: Sequence[Mapping[str, Sequence[float]]], present: Sequence[str]
     never_slower = [name for name in serving if not any(_is_slower(name, case) for case in cases)]
     if first in never_slower:
         return first  # whatever the noise of the means
-    means = {name: _mean(name, cases) for name in serving}
-    best = min(never_slower or serving, key=means.__getitem__)
-    least = 1.0 if never_slower else SLOWER
-    return best if means[first] > least * means[best] else first
+    gains = {name: gain(cases, first, name) for name in never_slower or serving}
+    best = max(gains, key=gains.__getitem__)
+    return best if gains[best] > (1.0 if never_slower else SLOWER) else first
 
 
 def _is_slower(name: str, case: Mapping[str, Sequence[float]]) -> bool:
@@ -72,21 +71,11 @@ def _is_slower(name: str, case: Mapping[str, Sequence[float]]) -> bool:
     return False
 
 
-def _mean(name: str, cases: Sequence[Mapping[str, Sequence[float]]]) -> float:
-    """Returns the geometric mean, over the cases of a provider, of its time relative to the fastest one."""
-    ratios = []
-    for case in cases:
-        if name in case:
-            fastest = min(statistics.median(rounds) for rounds in case.values())
-            ratios.append(statistics.median(case[name]) / fastest)
-    return math.exp(statistics.fmean(map(math.log, ratios)))
-
-
-def gain(times: Times, before: str, after: str) -> float:
+def gain(cases: Iterable[Mapping[str, Sequence[float]]], before: str, after: str) -> float:
     """Returns the geometric mean of a provider's time divided by another one's, over their common cases."""
     ratios = [
         statistics.median(rounds[before]) / statistics.median(rounds[after])
-        for rounds in times.values()
+        for rounds in cases
         if before in rounds and after in rounds
     ]
     return math.exp(statistics.fmean(map(math.log, ratios))) if ratios else 1.0

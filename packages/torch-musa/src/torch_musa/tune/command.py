@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import sys
 import time
@@ -13,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-import musa_runtime
-from musa_runtime import capabilities, measured_orders
+from musa_runtime import capabilities, device, measured_orders, memory
 from musa_runtime import ops as registry
 from musa_runtime.errors import SettingError
 from torch_musa import plugins
@@ -74,6 +72,8 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     _start_device()
     output = os.path.abspath(options.output or measured_orders.chosen_path())
     found = operators.groups(options.operators)
+    if not found:
+        return "no operator has several providers, so there is nothing to measure", 0
     found.sort(key=lambda group: recipes.importance(group.op))
     if options.dry_run:
         return _plan(found, options, output), 0
@@ -104,14 +104,14 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     elif failure:
         text += f"\nThe device failed: {failure}\nFix: the same command continues without the last operator"
     elif not complete:
-        text += f"\nThe time limit ended the run. Fix: the same command continues; --seconds 0 sets no limit"
+        text += "\nThe time limit ended the run. Fix: the same command continues; --seconds 0 sets no limit"
     return text, _INTERRUPTED if interrupted else int(bool(failure))
 
 
 def _start_device() -> None:
     if os.environ.get("TORCH_MUSA_OPS"):
         raise SettingError(
-            "TORCH_MUSA_OPS is set. It has precedence over measured orders, and would change what is measured.\n"
+            "TORCH_MUSA_OPS is set, which has precedence over measured orders and changes measurements.\n"
             "Fix: unset TORCH_MUSA_OPS",
             "unset TORCH_MUSA_OPS",
         )
@@ -123,14 +123,14 @@ def _start_device() -> None:
             # This command writes the file; until then the variable would end the first use of the device.
             os.environ[measured_orders.VARIABLE] = measured_orders.NO_FILE
             try:
-                torch.musa.init()
+                device.init()
             finally:
                 os.environ[measured_orders.VARIABLE] = named
             return
     with warnings.catch_warnings():
         # The summary says that the file was replaced.
         warnings.simplefilter("ignore", measured_orders.MeasuredOrdersWarning)
-        torch.musa.init()
+        device.init()
 
 
 def _packs() -> dict[str, str]:
@@ -145,7 +145,7 @@ def _cases(op: str, full: bool) -> list[Case]:
     short = [torch.bfloat16, *([torch.float16] if full else [])] if base.is_floating_point else []
     sizes = {"small": SMALL, "medium": MEDIUM_OF_HOST if capabilities.computes_on_host() else MEDIUM}
     if full:
-        free, _ = torch.musa.mem_get_info()
+        free, _ = memory.mem_get_info()
         large = inputs.large_numel(free)
         if large > sizes["medium"]:
             sizes["large"] = large
@@ -205,14 +205,14 @@ def _measured(group: Group, full: bool) -> dict[str, Any]:
     if found.undecided:
         row["undecided"] = found.undecided
     if after[0] != before[0]:
-        row["gain"] = round(choice.gain(found.times, before[0], after[0]), 3)
+        row["gain"] = round(choice.gain(found.times.values(), before[0], after[0]), 3)
     return row
 
 
 def _progress(todo: Sequence[Group]) -> Iterable[Group]:
-    """Yields the groups and shows the progress on stderr: a bar of tqdm if it is installed, otherwise lines."""
+    """Yields the groups and shows the progress on stderr: a bar of tqdm if it is installed, or lines."""
     try:
-        from tqdm import tqdm
+        from tqdm import tqdm  # type: ignore[import-untyped]
     except ImportError:
         for number, group in enumerate(todo):
             if number % 50 == 0:
@@ -244,10 +244,9 @@ def _content(
     return {
         "format": measured_orders.FORMAT,
         "program": f"python -m torch_musa tune{' --full' if options.full else ''}",
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "identity": identity,
         "torch": torch.__version__,
-        "SDK": str(musa_runtime.load().sdk.home),
         "operators": dict(sorted({**kept, **measured}.items())),
         "not_measured": {op: row["reason"] for op, row in sorted(rows.items()) if "reason" in row},
     }
@@ -265,9 +264,7 @@ def _plan(found: Sequence[Group], options: argparse.Namespace, output: str) -> s
     return "\n".join(lines)
 
 
-def _summary(
-    rows: dict[str, Any], found: Sequence[Group], output: str, seconds: float, resumed: int
-) -> str:
+def _summary(rows: dict[str, Any], found: Sequence[Group], output: str, seconds: float, resumed: int) -> str:
     measured = {op: row for op, row in rows.items() if "order" in row}
     changed = {op: row for op, row in measured.items() if row["order"] != row["before"]}
     lines = []

@@ -72,7 +72,7 @@ class Call:
         """Returns the operands that the operator writes."""
         arguments = overload(self.op)._schema.arguments
         names = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
-        positional = dict(zip((a.name for a in arguments), self.args))  # noqa: B905 - the rest are kwargs
+        positional = dict(zip((a.name for a in arguments), self.args))
         values = {**positional, **self.kwargs}
         return [values[name] for name in names if name in values]
 

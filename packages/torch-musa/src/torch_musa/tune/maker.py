@@ -55,7 +55,9 @@ class Maker:
         count, heads, width = (1, 2, 16) if self.numel < 10**5 else (4, 8, 64)
         return count, heads, max(8, self.numel // (count * heads * width)), width
 
-    def values(self, *shape: int, low: float = -1.0, high: float = 1.0, dtype: torch.dtype | None = None):
+    def values(
+        self, *shape: int, low: float = -1.0, high: float = 1.0, dtype: torch.dtype | None = None
+    ) -> torch.Tensor:
         """A tensor of the dtype: uniform in [low, high); integers from 1 to 9."""
         dtype = dtype or self.dtype
         if dtype.is_complex:

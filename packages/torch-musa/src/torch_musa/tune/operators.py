@@ -48,8 +48,8 @@ def groups(patterns: Sequence[str] = ()) -> list[Group]:
     """Returns the groups of operators with at least two providers.
 
     Args:
-        patterns (list of str): operators in any spelling of `torch.musa.ops`, or shell-style patterns; none for
-            all operators.
+        patterns (list of str): operators in any spelling of `torch.musa.ops`, or shell-style patterns; none
+            for all operators.
 
     Raises:
         UnknownOpError: a pattern matches no operator, or only operators with one provider.
@@ -77,7 +77,9 @@ def _key(op: str) -> tuple[Any, ...]:
     name = schema.name
     if name.endswith("_") and not name.endswith("__"):
         name = name[:-1]
-    inputs = tuple((argument.name, str(argument.type)) for argument in schema.arguments if not argument.is_out)
+    inputs = tuple(
+        (argument.name, str(argument.type)) for argument in schema.arguments if not argument.is_out
+    )
     return name, inputs
 
 

@@ -2,10 +2,10 @@
 # Copyright (c) torch_musa contributors
 """The operators whose operands can be made, and arguments by name for each family.
 
-A recipe gives some arguments; `inputs.py` takes defaults of the schema or values by type for the others. Names
-that an overload lacks are ignored, so that one recipe serves an operator and its gradient. Operators that are
-neither elementwise nor listed here get no operands: kernels of internal operators trust theirs, and end the
-process if they are wrong.
+A recipe gives some arguments; `inputs.py` takes defaults of the schema or values by type for the others.
+Names that an overload lacks are ignored, so that one recipe serves an operator and its gradient. Operators
+that are neither elementwise nor listed here get no operands: kernels of internal operators trust theirs, and
+end the process if they are wrong.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ if TYPE_CHECKING:
 
 _RECIPES: dict[str, Recipe] = {}
 _TABLE_ORDER: list[str] = []
-# Operators whose tensors are matrices of one shape, besides those that torch tags as elementwise or reductions.
-_OF_MATRICES = frozenset(
-    """
-    all any amax amin aminmax argmax argmin argsort cat count_nonzero cumprod cumsum cummax cummin constant_pad_nd
-    dist diff diag_embed flip floor_divide fmod frexp glu hardshrink_backward hardsigmoid_backward hardswish
-    hardswish_backward histc huber_loss huber_loss_backward isin kthvalue linalg_vector_norm log_sigmoid_forward
-    log_sigmoid_backward logcumsumexp logsumexp max mean median min mode mse_loss mse_loss_backward nanmedian
-    nansum nonzero norm prod _prelu_kernel _prelu_kernel_backward renorm remainder roll rsub smooth_l1_loss
-    smooth_l1_loss_backward softplus_backward softshrink_backward sort stack std std_mean sum topk trace tril triu
-    _unique _unique2 var var_mean zero swiglu
-    """.split()
-)
+# Operators on matrices of one shape, besides those that torch tags as elementwise or reductions.
+_OF_MATRICES = frozenset((
+    "all", "any", "amax", "amin", "aminmax", "argmax", "argmin", "argsort", "cat", "count_nonzero",
+    "cumprod", "cumsum", "cummax", "cummin", "constant_pad_nd", "dist", "diff", "diag_embed", "flip",
+    "floor_divide", "fmod", "frexp", "glu", "hardshrink_backward", "hardsigmoid_backward", "hardswish",
+    "hardswish_backward",  "huber_loss", "huber_loss_backward", "isin", "kthvalue",
+    "linalg_vector_norm", "log_sigmoid_forward",  "logcumsumexp", "logsumexp",
+    "max", "mean", "median", "min", "mode", "mse_loss", "mse_loss_backward", "nanmedian", "nansum",
+    "nonzero", "norm", "prod", "_prelu_kernel", "_prelu_kernel_backward", "renorm", "remainder", "roll",
+    "rsub", "smooth_l1_loss", "smooth_l1_loss_backward", "softplus_backward", "softshrink_backward",
+    "sort", "stack", "std", "std_mean", "sum", "topk", "trace", "tril", "triu", "_unique", "_unique2",
+    "var", "var_mean", "zero", "swiglu",
+))  # fmt: skip
 
 
 def find(op: str) -> Recipe | None:
@@ -135,8 +136,8 @@ def _attention_backward(m: Maker) -> dict[str, Any]:
 
 
 @_recipe(
-    "convolution convolution_backward _convolution convolution_overrideable convolution_backward_overrideable "
-    "_slow_conv2d_forward"
+    "convolution convolution_backward _convolution convolution_overrideable "
+    "convolution_backward_overrideable _slow_conv2d_forward"
 )
 def _convolution(m: Maker) -> dict[str, Any]:
     channels = m.image[1]
@@ -161,9 +162,9 @@ def _depthwise(m: Maker) -> dict[str, Any]:
 def _layer_norm(m: Maker) -> dict[str, Any]:
     s = m.side()
     return {
-        "input": m.values(s, s), "grad_out": m.values(s, s), "normalized_shape": [s], "mean": m.statistics(s, 1),
-        "rstd": m.statistics(s, 1), "weight": m.values(s), "bias": m.values(s), "eps": 1e-5,
-        "output_mask": [True, True, True],
+        "input": m.values(s, s), "grad_out": m.values(s, s), "normalized_shape": [s],
+        "mean": m.statistics(s, 1), "rstd": m.statistics(s, 1), "weight": m.values(s), "bias": m.values(s),
+        "eps": 1e-5, "output_mask": [True, True, True],
     }  # fmt: skip
 
 
@@ -189,8 +190,9 @@ def _group_norm(m: Maker) -> dict[str, Any]:
     count, channels, height, width = m.image
     return {
         "input": m.values(*m.image), "grad_out": m.values(*m.image), "weight": m.values(channels),
-        "bias": m.values(channels), "mean": m.statistics(count, 2), "rstd": m.statistics(count, 2), "N": count,
-        "C": channels, "HxW": height * width, "group": 2, "eps": 1e-5, "output_mask": [True, True, True],
+        "bias": m.values(channels), "mean": m.statistics(count, 2), "rstd": m.statistics(count, 2),
+        "N": count, "C": channels, "HxW": height * width, "group": 2, "eps": 1e-5,
+        "output_mask": [True, True, True],
     }  # fmt: skip
 
 
@@ -311,14 +313,15 @@ def _pooling(m: Maker) -> dict[str, Any]:
     first = (rows[:, None] * width + columns).expand(pooled).contiguous()  # of each window
     return {
         "self": m.values(*m.image), "grad_output": m.values(*pooled), "kernel_size": [2, 2], "stride": [2, 2],
-        "padding": [0, 0], "dilation": [1, 1], "ceil_mode": False, "indices": first, "count_include_pad": True,
-        "divisor_override": None, "output_size": list(pooled[2:]),
+        "padding": [0, 0], "dilation": [1, 1], "ceil_mode": False, "indices": first,
+        "count_include_pad": True, "divisor_override": None, "output_size": list(pooled[2:]),
     }  # fmt: skip
 
 
 @_recipe(
     "upsample_nearest2d upsample_nearest2d_backward upsample_bilinear2d upsample_bilinear2d_backward "
-    "upsample_bicubic2d upsample_bicubic2d_backward _upsample_nearest_exact2d _upsample_nearest_exact2d_backward "
+    "upsample_bicubic2d upsample_bicubic2d_backward "
+    "_upsample_nearest_exact2d _upsample_nearest_exact2d_backward "
     "_upsample_bilinear2d_aa _upsample_bicubic2d_aa"
 )
 def _resizing(m: Maker) -> dict[str, Any]:
@@ -366,6 +369,12 @@ def _gated(m: Maker) -> dict[str, Any]:
 @_recipe("threshold_backward hardtanh_backward elu_backward leaky_relu_backward")
 def _activation_backward(m: Maker) -> dict[str, Any]:
     return {"self_is_result": False, "is_result": False, "min_val": -0.5, "max_val": 0.5, "threshold": 0.0}
+
+
+@_recipe("log_sigmoid_backward")
+def _log_sigmoid_backward(m: Maker) -> dict[str, Any]:
+    values = m.values(*m.square)
+    return {"self": values, "buffer": torch.exp(-values.abs())}  # the CPU's kernel reads the buffer
 
 
 @_recipe("_cdist_forward")
@@ -432,11 +441,25 @@ _RECIPES["_fft_c2r"] = lambda m: {
 @_recipe(
     "linalg_cholesky_ex linalg_inv_ex linalg_lu_factor_ex _linalg_solve_ex _linalg_det _linalg_slogdet "
     "linalg_qr _linalg_eigh _linalg_svd linalg_solve_triangular triangular_solve cholesky_solve "
-    "cholesky_inverse linalg_matrix_exp"
+    "cholesky_inverse"
 )
 def _definite(m: Maker) -> dict[str, Any]:
     a = m.definite()
     return {"self": a, "A": a, "B": m.values(*a.shape), "input2": a, "upper": True, "LU": a}
 
 
-__all__ = ["find", "importance", "is_known"]
+@_recipe("linalg_matrix_exp")
+def _small_matrices(m: Maker) -> dict[str, Any]:
+    return {"self": m.values(max(1, m.numel // 1024), 32, 32, low=-0.1, high=0.1)}
+
+
+# Outputs that are compared, where others are determined only up to a sign.
+_DETERMINED = {"_linalg_svd": ("S",), "_linalg_eigh": ("eigenvalues",)}
+
+
+def determined(op: str) -> tuple[str, ...] | None:
+    """Returns the names of the outputs that the operands determine, or None for all."""
+    return _DETERMINED.get(_base(op))
+
+
+__all__ = ["determined", "find", "importance", "is_known"]
