@@ -295,7 +295,7 @@ def test_mistakes_are_named_before_anything_is_measured(environment, tmp_path) -
     cases = [
         (("--output", str(folder / "x.json")), {}, "the orders cannot be written to"),
         (("--output", str(tmp_path)), {}, "Is a directory"),
-        (("--operators", "aten::tahh"), {}, "Did you mean aten::tan, aten::tanh"),
+        (("--operators", "aten::sigmoi"), {}, "Did you mean aten::sigmoid"),
         (("--operators", "aten::mm"), {}, "only one provider serves 'aten::mm'"),
         ((), {"TORCH_MUSA_OPS": "toy_fast"}, "Fix: unset TORCH_MUSA_OPS"),
         ((), {"MUSA_VISIBLE_DEVICES": ""}, "no musa device is visible"),

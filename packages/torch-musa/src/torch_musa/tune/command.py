@@ -191,6 +191,11 @@ def _measured(group: Group, full: bool) -> dict[str, Any]:
         return {"reason": f"fewer than two providers served the calls ({told})"[:300]}
     before = list(group.providers)
     after = before if found.undecided else choice.order(found.times, before, list(found.wrong))
+    if after != before and not found.wrong:
+        # Noise seldom favours one provider twice, so a change needs two measurements.
+        found = measurement.measure(group, cases, FULL if full else QUICK)
+        if found.undecided or choice.order(found.times, before, list(found.wrong)) != after:
+            after = before
     row: dict[str, Any] = {
         "order": after,
         "before": before,
