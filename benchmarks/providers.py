@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import torch
 
+from musa_runtime import measured_orders
+
 # Computed without work on the device.
 IDLE = {"aten::_fused_sdp_choice"}
 
@@ -55,7 +57,12 @@ def served_by(run: Callable[[], object], device: torch.device) -> str:
 def policy() -> dict:
     """Returns the current policy: the setting, and the number of operators per first provider."""
     first = Counter(row["provider"] for row in torch.musa.ops.table())
-    return {"TORCH_MUSA_OPS": os.environ.get("TORCH_MUSA_OPS") or None, "first": dict(first.most_common())}
+    measured = measured_orders.state()
+    return {
+        "TORCH_MUSA_OPS": os.environ.get("TORCH_MUSA_OPS") or None,
+        "measured orders": measured.path if measured.applied else None,
+        "first": dict(first.most_common()),
+    }
 
 
 def policy_text(told: dict) -> str:
@@ -64,4 +71,6 @@ def policy_text(told: dict) -> str:
         f"{name} {count}" for name, count in told["first"].items() if name not in ("composite", "none")
     )
     asked = f"TORCH_MUSA_OPS={wanted}" if wanted else "the default order of providers"
+    if told.get("measured orders"):
+        asked += f" and the measured orders in {told['measured orders']}"
     return f"operators by {asked}; first for so many of them: {first}"

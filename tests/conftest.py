@@ -17,6 +17,8 @@ from tests.harness import absent, parts, skips, sweeps, tier
 # Cross-device tests need a second device; this variable sets the emulator's number of devices. The emulator
 # reads it once, when the first test loads the SDK.
 os.environ.setdefault("MUSA_EMULATOR_DEVICES", "2")
+# Tests have the default order of providers, also on a machine whose user has measured another one.
+os.environ.setdefault("TORCH_MUSA_OPS_FILE", "none")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

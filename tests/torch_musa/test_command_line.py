@@ -109,7 +109,7 @@ def test_ops_lists_the_fields_that_the_readme_of_the_format_promises():
     rows = json.loads(run("ops", "--json").stdout)
     assert len(rows) > 500
     for row in rows:
-        assert set(row) == {"op", "provider", "candidates", "calls"}
+        assert set(row) == {"op", "provider", "candidates", "calls", "origin"}
         assert re.fullmatch(r"\w+::\w+(\.\w+)?", row["op"]), row
         assert isinstance(row["calls"], int) and row["candidates"]
 

@@ -20,7 +20,7 @@ INSTALLED = {
     | {"musa-emulator-mudnn", "musa-emulator-mccl", "musa-emulator-math", *extras.installs()["all"]},
     "everything": set(FAMILY),
 }
-COMMANDS = ("doctor", "packs", "ops", "env", "run", "compare", "replay", "stubs")
+COMMANDS = ("doctor", "packs", "ops", "env", "tune", "run", "compare", "replay", "stubs")
 # Words after `python -m torch_musa`, the status, and a part of the output.
 CASES = [
     ("", 2, "doctor"),
@@ -37,6 +37,7 @@ CASES = [
     ("ops nosuch --json", 1, "[]"),
     ("env", 0, "torch"),
     ("doctor", 0, "every check passed"),
+    ("tune --dry-run --operators nosuch", 1, "Fix: python -m torch_musa ops"),
     ("run script.py an-argument", 0, "ran ['script.py', 'an-argument']"),
     ("run -m script an-argument", 0, "an-argument"),
     ("run nosuch.py", 1, "no such file"),

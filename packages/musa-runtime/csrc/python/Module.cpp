@@ -174,6 +174,7 @@ py::dict as_dict(const musa_runtime::OpInfo& info) {
   result["op"] = info.op;
   result["provider"] = info.provider;
   result["reason"] = info.reason;
+  result["origin"] = info.origin;
   result["candidates"] = candidates;
   result["calls"] = info.calls;
   return result;
@@ -192,6 +193,9 @@ void bind_registry(py::module_& m) {
     OpRegistry::get().prefer(pattern, providers);
   });
   m.def("ops_set_policy", [](const std::string& spec) { OpRegistry::get().set_policy(spec); });
+  m.def("ops_set_measured", [](const std::string& file, std::map<std::string, std::vector<std::string>> by_op) {
+    OpRegistry::get().set_measured({file, std::move(by_op)});
+  });
   m.def("ops_reset_policy", [] { OpRegistry::get().reset_policy(); });
   m.def("ops_add_provider", [](const std::string& name, int rank) {
     OpRegistry::get().add(name, {});

@@ -67,6 +67,28 @@ std::vector<int> default_order(const std::vector<std::string>& offers) {
   return order;
 }
 
+// Returns indices of `offers` in the order of `providers`, then the others as in `otherwise`. Offers after the last resort are
+// left out, because it serves every call.
+std::vector<int> measured_order(
+    const std::vector<std::string>& providers, const std::vector<std::string>& offers,
+    const std::vector<int>& otherwise, const std::string& last_resort) {
+  std::vector<int> order;
+  for (const std::string& provider : providers) {
+    const auto at = std::find(offers.begin(), offers.end(), provider);
+    if (at != offers.end()) {
+      order.push_back(static_cast<int>(at - offers.begin()));
+    } else if (provider == last_resort) {
+      return order;
+    }
+  }
+  for (const int index : otherwise) {
+    if (std::find(order.begin(), order.end(), index) == order.end()) {
+      order.push_back(index);
+    }
+  }
+  return order;
+}
+
 std::vector<std::string> provider_names(std::vector<std::string> names) {
   std::transform(names.begin(), names.end(), names.begin(), provider_name);
   return names;
@@ -100,36 +122,37 @@ OpPolicy OpPolicy::parse(const std::string& spec, const std::string& source) {
         "providers, like 'aten::mm=host'; items are separated by ';'.");
     if (equals == std::string::npos) {
       TORCH_CHECK_VALUE(
-          policy.order_.empty(), source, ": two orders are given, '", join(policy.order_), "' and '", item, "'.");
-      policy.order_ = providers;
+          policy.order_.providers.empty(), source, ": two orders are given, '", join(policy.order_.providers),
+          "' and '", item, "'.");
+      policy.order_ = {providers, source};
       continue;
     }
     std::string op = item.substr(0, equals);
     TORCH_CHECK_VALUE(
         op.find("::") != std::string::npos, source, ": '", op, "' in '", item,
         "' is no operator name. Write it with its namespace, like 'aten::mm' or 'aten::add.Tensor'.");
-    policy.pin(op, providers);
+    policy.pin(op, providers, source);
   }
   return policy;
 }
 
-void OpPolicy::pin(const std::string& op, const std::vector<std::string>& providers) {
+void OpPolicy::pin(const std::string& op, const std::vector<std::string>& providers, const std::string& source) {
   TORCH_CHECK_VALUE(!providers.empty(), "No provider is given for ", op, ".");
-  pins_[op] = provider_names(providers);
+  pins_[op] = {provider_names(providers), source};
 }
 
 void OpPolicy::expand(const std::function<std::vector<std::string>(const std::string&)>& matching) {
-  std::map<std::string, std::vector<std::string>> expanded;
-  for (const auto& [op, providers] : pins_) {
+  std::map<std::string, Rule> expanded;
+  for (const auto& [op, rule] : pins_) {
     if (op.find('*') != std::string::npos) {
       for (const std::string& match : matching(op)) {
-        expanded[match] = providers;
+        expanded[match] = rule;
       }
     }
   }
-  for (const auto& [op, providers] : pins_) {
+  for (const auto& [op, rule] : pins_) {
     if (op.find('*') == std::string::npos) {
-      expanded[op] = providers;
+      expanded[op] = rule;
     }
   }
   pins_ = std::move(expanded);
@@ -137,7 +160,7 @@ void OpPolicy::expand(const std::function<std::vector<std::string>(const std::st
 
 std::vector<std::string> OpPolicy::pinned_ops() const {
   std::vector<std::string> ops;
-  for (const auto& [op, providers] : pins_) {
+  for (const auto& [op, rule] : pins_) {
     ops.push_back(op);
   }
   return ops;
@@ -145,33 +168,45 @@ std::vector<std::string> OpPolicy::pinned_ops() const {
 
 std::vector<std::pair<std::string, std::string>> OpPolicy::mentioned() const {
   std::vector<std::pair<std::string, std::string>> pairs;
-  for (const std::string& provider : order_) {
-    pairs.emplace_back(join(order_), provider);
+  for (const std::string& provider : order_.providers) {
+    pairs.emplace_back(join(order_.providers), provider);
   }
-  for (const auto& [op, providers] : pins_) {
-    for (const std::string& provider : providers) {
-      pairs.emplace_back(op + "=" + join(providers), provider);
+  for (const auto& [op, rule] : pins_) {
+    for (const std::string& provider : rule.providers) {
+      pairs.emplace_back(op + "=" + join(rule.providers), provider);
     }
   }
   return pairs;
 }
 
-OpPolicy::Ranking OpPolicy::rank(const std::string& op, const std::vector<std::string>& offers) const {
+OpPolicy::Ranking OpPolicy::rank(
+    const std::string& op, const std::vector<std::string>& offers, const MeasuredOrders& measured) const {
   Ranking ranking;
   const auto pin = pins_.find(op);
   ranking.pinned = pin != pins_.end();
   ranking.last_resort = has_host() ? "host" : "host-copy";
-  if (!ranking.pinned && order_.empty()) {
+  if (!ranking.pinned && order_.providers.empty()) {
     ranking.order = default_order(offers);
+    const auto found = measured.by_op.find(op);
+    if (found != measured.by_op.end()) {
+      ranking.order = measured_order(found->second, offers, ranking.order, ranking.last_resort);
+    }
     std::vector<std::string> names;
     for (const int index : ranking.order) {
       names.push_back(offers[index]);
     }
+    if (found != measured.by_op.end()) {
+      ranking.origin = "file";
+      ranking.reason = "measured order of " + measured.file + ": " + join(found->second);
+      return ranking;
+    }
+    ranking.origin = "default";
     ranking.reason = "default order" +
         std::string(c10::musa::computes_on_host() ? " for a device that computes on the host: " : ": ") + join(names);
     return ranking;
   }
-  const std::vector<std::string>& order = ranking.pinned ? pin->second : order_;
+  const auto& [order, source] = ranking.pinned ? pin->second : order_;
+  ranking.origin = source;
   for (const std::string& provider : order) {
     const auto at = std::find(offers.begin(), offers.end(), provider);
     if (at != offers.end()) {

@@ -4,7 +4,6 @@
 
 #include <c10/musa/MUSACapabilities.h>
 #include <host_copy/fallback.h>
-#include <registry/op_policy.h>
 #include <registry/op_route.h>
 
 #include <algorithm>
@@ -114,6 +113,7 @@ struct OpRegistry::State {
     OpRoute route;
     std::vector<Candidate*> chain; // in rank order; the first is what the dispatcher calls
     std::string reason;
+    std::string origin;
     // No candidate is selected any more, but one was: the route exists, and calls the kernel that torch would call without
     // it.
     bool unchosen = false;
@@ -126,12 +126,15 @@ struct OpRegistry::State {
   std::map<std::string, Installed> installed;
   std::vector<PackFailure> late_failures;
   OpPolicy policy;
+  OpPolicy from_environment;
+  MeasuredOrders measured;
   bool active = false;
 
   bool fits(Candidate& candidate, const c10::OperatorHandle& op);
 
   void install_op(const std::string& op);
   void install_all();
+  void replace_policy(OpPolicy wanted);
   void check_providers(const OpPolicy& wanted) const;
   // The operators that match a pattern and whose provider a policy can choose; raises if there are none.
   std::vector<std::string> choosable(const std::string& pattern) const;
@@ -179,7 +182,7 @@ void OpRegistry::State::install_op(const std::string& op) {
   for (const Candidate* offer : offers) {
     names.push_back(offer->provider);
   }
-  const OpPolicy::Ranking ranking = policy.rank(op, names);
+  const OpPolicy::Ranking ranking = policy.rank(op, names, measured);
 
   const bool float64 = c10::musa::computes_float64();
   const auto without_float64 = [float64](const Candidate& candidate) {
@@ -234,11 +237,12 @@ void OpRegistry::State::install_op(const std::string& op) {
   now.route.set(chain);
   now.chain = std::move(order);
   now.reason = ranking.reason;
+  now.origin = ranking.origin;
   now.unchosen = unchosen;
 }
 
 void OpRegistry::State::install_all() {
-  set_default_fallback(policy.rank("", {}).last_resort);
+  set_default_fallback(policy.rank("", {}, measured).last_resort);
   for (const auto& [op, offers] : candidates) {
     install_op(op);
   }
@@ -365,7 +369,7 @@ void OpRegistry::add(const std::string& provider, std::vector<std::unique_ptr<Ca
     }
   }
   if (state_.active) {
-    set_default_fallback(state_.policy.rank("", {}).last_resort);
+    set_default_fallback(state_.policy.rank("", {}, state_.measured).last_resort);
   }
 }
 
@@ -390,8 +394,9 @@ void OpRegistry::install() {
   }
   const char* spec = std::getenv("TORCH_MUSA_OPS");
   if (spec != nullptr && *spec != '\0') {
-    state_.policy = state_.read_policy(spec, "TORCH_MUSA_OPS");
+    state_.from_environment = state_.read_policy(spec, "TORCH_MUSA_OPS");
   }
+  state_.policy = state_.from_environment;
   install_fallbacks();
   state_.active = true;
   state_.install_all();
@@ -399,18 +404,32 @@ void OpRegistry::install() {
 
 void OpRegistry::set_policy(const std::string& spec) {
   std::lock_guard<std::mutex> lock(state_.mutex);
-  OpPolicy wanted = state_.read_policy(spec, "set_policy");
-  std::vector<std::string> before = state_.policy.pinned_ops();
-  state_.policy = std::move(wanted);
+  state_.replace_policy(state_.read_policy(spec, "set_policy"));
+}
+
+void OpRegistry::reset_policy() {
+  std::lock_guard<std::mutex> lock(state_.mutex);
+  state_.replace_policy(state_.from_environment);
+}
+
+void OpRegistry::set_measured(MeasuredOrders measured) {
+  std::lock_guard<std::mutex> lock(state_.mutex);
+  state_.measured = std::move(measured);
   if (state_.active) {
-    for (const std::string& op : before) {
-      state_.install_op(op);
-    }
     state_.install_all();
   }
 }
 
-void OpRegistry::reset_policy() { set_policy(""); }
+void OpRegistry::State::replace_policy(OpPolicy wanted) {
+  const std::vector<std::string> before = policy.pinned_ops();
+  policy = std::move(wanted);
+  if (active) {
+    for (const std::string& op : before) {
+      install_op(op);
+    }
+    install_all();
+  }
+}
 
 void OpRegistry::prefer(const std::string& pattern, const std::vector<std::string>& providers) {
   std::lock_guard<std::mutex> lock(state_.mutex);
@@ -418,7 +437,7 @@ void OpRegistry::prefer(const std::string& pattern, const std::vector<std::strin
   const bool is_pattern = pattern.find('*') != std::string::npos;
   const std::vector<std::string> ops = is_pattern ? state_.choosable(pattern) : std::vector<std::string>{pattern};
   for (const std::string& op : ops) {
-    wanted.pin(op, providers);
+    wanted.pin(op, providers, "prefer");
   }
   state_.check_providers(wanted);
   state_.policy = std::move(wanted);
@@ -482,8 +501,10 @@ OpInfo OpRegistry::State::describe(const c10::OperatorHandle& handle) const {
   info.calls += boxed.copy_calls + boxed.host_calls;
 
   if (now != installed.end() && !now->second.unchosen) {
-    info.provider = now->second.chain.empty() ? policy.rank(info.op, {}).last_resort : now->second.chain[0]->provider;
+    info.provider =
+        now->second.chain.empty() ? policy.rank(info.op, {}, measured).last_resort : now->second.chain[0]->provider;
     info.reason = now->second.reason;
+    info.origin = now->second.origin;
   } else if (now == installed.end() && handle.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) {
     info.provider = "runtime";
     info.reason = "part of the runtime: allocation, views, copies";
@@ -494,7 +515,7 @@ OpInfo OpRegistry::State::describe(const c10::OperatorHandle& handle) const {
     info.provider = "composite";
     info.reason = "torch composes it from other operators, each served on its own";
   } else if (handle.hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
-    info.provider = policy.rank(info.op, {}).last_resort;
+    info.provider = policy.rank(info.op, {}, measured).last_resort;
     info.reason = "no pack serves it";
   } else {
     info.provider = "none";

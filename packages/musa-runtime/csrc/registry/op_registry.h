@@ -3,6 +3,7 @@
 #pragma once
 
 #include <musa_runtime/op_pack.h>
+#include <registry/op_policy.h>
 #include <registry/stable_kernel.h>
 
 #include <c10/util/FunctionRef.h>
@@ -68,6 +69,8 @@ struct OpInfo {
   std::string op;
   std::string provider;
   std::string reason;
+  // Where the order comes from: "default", "file", "TORCH_MUSA_OPS", "prefer" or "set_policy". Empty if there is none.
+  std::string origin;
   std::vector<CandidateInfo> candidates;
   uint64_t calls;
 };
@@ -93,7 +96,10 @@ class C10_MUSA_API OpRegistry {
   // "mudnn,host" orders all ops; "aten::mm=host;aten::relu=host-copy" pins some. Raises ValueError for an unknown
   // provider or op, and leaves the policy as it was.
   void set_policy(const std::string& spec);
+  // Restores TORCH_MUSA_OPS as it was at the first use of the device.
   void reset_policy();
+  // Sets the orders that hold where the policy has no rule.
+  void set_measured(MeasuredOrders measured);
   // pattern: an operator's name, in which '*' matches any text.
   void prefer(const std::string& pattern, const std::vector<std::string>& providers);
 

@@ -19,12 +19,12 @@ from .errors import DeferredCallError, ForkError, NoDeviceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Mapping
 
 _lock = threading.RLock()
 _initialized = False
 _initializing = False
-_pack_loader: Callable[[], object] | None = None
+_pack_loader: Callable[[], Mapping[str, str] | None] | None = None
 _queued: dict[
     tuple[Hashable, ...], Callable[[], object]
 ] = {}  # key -> call; a later call with an equal key replaces the earlier one
@@ -42,8 +42,13 @@ def is_in_bad_fork() -> bool:
     return result is not None and result.extension is not None and result.extension.is_in_bad_fork()
 
 
-def set_pack_loader(load_packs: Callable[[], object]) -> None:
-    """Name the function that loads the op packs; it runs once, before the device is first used."""
+def set_pack_loader(load_packs: Callable[[], Mapping[str, str] | None]) -> None:
+    """Name the function that loads the op packs; it runs once, before the device is first used.
+
+    Args:
+        load_packs (callable): returns the version of each distribution whose pack is loaded and has
+            providers, or None for none.
+    """
     global _pack_loader
     _pack_loader = load_packs
 
@@ -97,11 +102,13 @@ def _initialize() -> None:
             return
         _initializing = True
         try:
-            if _pack_loader is not None:
-                _pack_loader()
+            packs = _pack_loader() if _pack_loader is not None else None
             policy.check_environment()
             if native.device_count() == 0:
                 raise NoDeviceError(_no_device(native.device_count_error()))
+            from . import measured_orders  # on first use only: `import torch` must stay fast
+
+            measured_orders.apply(packs or {})
             native.init()
             keep_threads = switches.flag("TORCH_MUSA_BACKWARD_THREADS")
             if native.computes_on_host() and not keep_threads:

@@ -59,7 +59,7 @@ def table(pattern: str | None = None) -> list[dict[str, Any]]:
 
     Returns:
         list of dict: `op`, `provider` (whose kernel is installed), `candidates` (names of providers, in the
-        order of the policy; those it excludes come last), `calls`, `reason`.
+        order of the policy; those it excludes come last), `calls`, `reason`, `origin` as in :func:`explain`.
     """
     lazy_init()
     rows = sorted(extension().ops_table(), key=lambda row: row["op"])
@@ -104,8 +104,10 @@ def explain(op: Operator) -> dict[str, Any]:
     """The provider that serves an operator, and the reason.
 
     Returns:
-        dict: `op`, `provider`, `reason`, and `candidates`: a list of `{provider, conditional, calls, rank}`
-        in order.
+        dict: `op`, `provider`, `reason`, `origin`, and `candidates`: a list of `{provider, conditional,
+        calls, rank}` in order. `origin` is the source of the order: `"default"`, `"file"` (measured by
+        `python -m torch_musa tune`), `"TORCH_MUSA_OPS"`, `"prefer"`, `"set_policy"`, or `""` for an operator
+        without candidates.
 
     Raises:
         UnknownOpError: names the closest operators that exist.
@@ -157,7 +159,7 @@ def prefer(pattern: Operator, *providers: str) -> Preference:
 
 
 def reset() -> None:
-    """Remove every preference, and restore the default policy and `TORCH_MUSA_OPS`."""
+    """Remove every preference, and restore `TORCH_MUSA_OPS` and the measured orders."""
     lazy_init()
     _preferences.clear()
     extension().ops_reset_policy()

@@ -13,8 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The runtime's own providers: torch's CPU kernels on copies, and compositions.
-OWN_PROVIDERS = ("host-copy", "runtime")
+# torch's CPU kernels on copies of the operands, the last resort of every operator.
+COPIES = "host-copy"
+# The runtime's own providers: copies, and compositions of other operators.
+OWN_PROVIDERS = (COPIES, "runtime")
 # Earlier names that are accepted, and their current names; op_policy.cpp has the same.
 ALIASES = {"native": "host", "cpu": "host-copy"}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`python -m torch_musa doctor|packs|ops|env|run|compare|replay|stubs`."""
+"""`python -m torch_musa doctor|packs|ops|env|tune|run|compare|replay|stubs`."""
 
 import argparse
 import contextlib
@@ -24,7 +24,7 @@ def main(arguments=None):
     )
     parser.add_argument("--version", action="version", version=f"torch-musa {__version__}")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="doctor|packs|ops|env|run|compare|replay|stubs"
+        dest="command", required=True, metavar="doctor|packs|ops|env|tune|run|compare|replay|stubs"
     )
 
     commands.add_parser("doctor", help="check the installation step by step; exit status 1 if a check fails")
@@ -36,6 +36,9 @@ def main(arguments=None):
     commands.add_parser("env", help="versions and settings, for a bug report")
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print JSON")
+    tune = commands.add_parser(
+        "tune", help="measure the providers of operators, and use the fastest from now on"
+    )
     stubs = commands.add_parser("stubs", help="write types of torch.musa for type checkers and editors")
     commands.add_parser("run", help="run a program with options of the packs: run --help")
     words = sys.argv[1:] if arguments is None else arguments
@@ -55,6 +58,10 @@ def main(arguments=None):
         from . import type_stubs
 
         type_stubs.add_arguments(stubs)
+    if words[:1] == ["tune"]:
+        from .tune import command as tune_command
+
+        tune_command.add_arguments(tune)
     if words[:1] == ["run"]:
         return _run(commands, parser, words)
     options = parser.parse_args(words)
@@ -112,6 +119,11 @@ def _answer(options):
         from . import type_stubs
 
         return type_stubs.run(options), 0
+
+    if options.command == "tune":
+        from .tune import command as tune_command
+
+        return tune_command.run(options)
 
     from . import listings
 

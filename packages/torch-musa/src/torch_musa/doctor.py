@@ -8,12 +8,14 @@ the cause.
 
 import os
 import site
+import warnings
 from importlib import metadata
 
 import torch
 
 import musa_runtime
 from musa_runtime import installation
+from musa_runtime.errors import SettingError
 
 from . import _impl, cuda_wheels, extras, pins, plugins, toolchain
 from .checks import Outcome, Problem, Warn, render, run
@@ -224,6 +226,38 @@ def _provider_order():
     return value or "as built"
 
 
+def _measured_orders():
+    """Checks that the file of `python -m torch_musa tune`, if there is one, holds for this process."""
+    from musa_runtime import measured_orders
+
+    if torch.musa.device_count() == 0:
+        return "not read without a device"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", measured_orders.MeasuredOrdersWarning)  # reported here
+            torch.musa.init()
+    except RuntimeError as error:
+        if not (isinstance(error, SettingError) and str(error).startswith(measured_orders.VARIABLE)):
+            return "not read, because the device cannot be used"  # the next check reports the cause
+        raise Problem(
+            str(error).splitlines()[0],
+            "a file that python -m torch_musa tune wrote",
+            error.command,
+            "a misspelled path, or a damaged file",
+        ) from error
+    found = measured_orders.state()
+    if found.problem:
+        raise Warn(
+            f"{found.path}: {found.problem}",
+            "orders that were measured on this device and with these versions",
+            "python -m torch_musa tune",
+            "a package was installed or upgraded, or the device was changed",
+        )
+    if not found.applied:
+        return "none; python -m torch_musa tune measures them"
+    return f"{len(found.content['operators'])} operators, measured {found.content.get('date')}, {found.path}"
+
+
 def _packs():
     records = plugins.load_packs(strict=False)
     failures = [record for record in records if record.error is not None]
@@ -263,7 +297,9 @@ CHECKS = [
     ("allocator settings", _allocator_settings, ("libraries",)),
     ("packs", _packs, ("libraries",)),
     ("provider order", _provider_order, ("libraries",)),
-    ("devices", _devices, ("libraries",)),
+    # Before the first check that uses the device, because that reads the file.
+    ("measured orders", _measured_orders, ("libraries", "allocator settings", "provider order")),
+    ("devices", _devices, ("libraries", "measured orders")),
     ("allocation", _allocation, ("libraries", "allocator settings", "devices", "provider order")),
     ("operator", _operator, ("libraries", "devices", "allocation")),
     ("packages built for CUDA", cuda_wheels.check, ("torch",)),

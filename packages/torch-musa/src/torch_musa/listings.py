@@ -10,7 +10,7 @@ import subprocess
 import torch
 
 import musa_runtime
-from musa_runtime import installation
+from musa_runtime import installation, measured_orders
 from musa_runtime import ops as registry
 
 from . import extras, plugins
@@ -77,9 +77,9 @@ def render_packs(rows):
 
 
 def ops(pattern=None):
-    """Returns operators and their providers: a list of `{op, provider, candidates, calls}`."""
+    """Returns operators and their providers: a list of `{op, provider, candidates, calls, origin}`."""
     return [
-        {key: row[key] for key in ("op", "provider", "candidates", "calls")}
+        {key: row[key] for key in ("op", "provider", "candidates", "calls", "origin")}
         for row in registry.table(pattern)
     ]
 
@@ -87,13 +87,19 @@ def ops(pattern=None):
 def render_ops(rows):
     if not rows:
         return "no operator matches"
-    table = [("operator", "served by", "candidates, in order", "calls")]
-    table += [(row["op"], row["provider"], ", ".join(row["candidates"]), str(row["calls"])) for row in rows]
+    table = [("operator", "served by", "candidates, in order", "calls", "order from")]
+    table += [
+        (row["op"], row["provider"], ", ".join(row["candidates"]), str(row["calls"]), row["origin"])
+        for row in rows
+    ]
     served = {}
     for row in rows:
         served[row["provider"]] = served.get(row["provider"], 0) + 1
     totals = ", ".join(f"{provider} {count}" for provider, count in sorted(served.items()))
-    return f"{_columns(table)}\n\n{len(rows)} operators: {totals}"
+    text = f"{_columns(table)}\n\n{len(rows)} operators: {totals}"
+    if any(row["origin"] == "file" for row in rows):
+        text += f"\nOrders from a file: {measured_orders.state().path}"
+    return text
 
 
 def environment():

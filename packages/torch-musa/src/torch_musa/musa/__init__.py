@@ -173,12 +173,16 @@ def _follow_initialization(initialized: bool) -> None:
     sys.modules[__name__]._initialized = initialized  # type: ignore[attr-defined]
 
 
-def _load_packs() -> None:
+def _load_packs() -> dict[str, str]:
     from torch_musa import (
         plugins,  # on first use only: it imports pluggy and reads the metadata of installed packages
     )
 
-    plugins.load_packs()
+    return {
+        record.dist: record.version
+        for record in plugins.load_packs()
+        if record.status == "loaded" and record.providers
+    }
 
 
 _initialization.on_change(_follow_initialization)
