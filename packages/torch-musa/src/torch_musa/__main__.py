@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`python -m torch_musa doctor|packs|ops|env|run|compare|replay|stubs`."""
+"""`python -m torch_musa doctor|packs|ops|env|top|run|compare|replay|stubs`."""
 
 import argparse
 import contextlib
@@ -24,7 +24,7 @@ def main(arguments=None):
     )
     parser.add_argument("--version", action="version", version=f"torch-musa {__version__}")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="doctor|packs|ops|env|run|compare|replay|stubs"
+        dest="command", required=True, metavar="doctor|packs|ops|env|top|run|compare|replay|stubs"
     )
 
     commands.add_parser("doctor", help="check the installation step by step; exit status 1 if a check fails")
@@ -36,6 +36,7 @@ def main(arguments=None):
     commands.add_parser("env", help="versions and settings, for a bug report")
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print JSON")
+    top = commands.add_parser("top", help="devices, processes and operators, as they run; exit status 1 without devices")
     stubs = commands.add_parser("stubs", help="write types of torch.musa for type checkers and editors")
     commands.add_parser("run", help="run a program with options of the packs: run --help")
     words = sys.argv[1:] if arguments is None else arguments
@@ -51,6 +52,10 @@ def main(arguments=None):
         if words[:1] == [name]:  # the tools import torch, which would slow down the other commands
             _add_debug_arguments(name, command)
 
+    if words[:1] == ["top"]:
+        from . import top as top_command
+
+        top_command.add_arguments(top)
     if words[:1] == ["stubs"]:
         from . import type_stubs
 
@@ -64,6 +69,8 @@ def main(arguments=None):
         from .debug import script
 
         return script.run(options)
+    if options.command == "top":
+        return top_command.run(options)
     try:
         # Standard output must contain only the result: packs that print while loading would corrupt
         # the JSON.
