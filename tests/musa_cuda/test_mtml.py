@@ -20,7 +20,17 @@ pytestmark = pytest.mark.once
 EMULATOR = PACKAGE.parent / "musa-emulator"
 MTML = EMULATOR / "csrc" / "mtml"
 FAKE = Path(__file__).parent / "cpp" / "fake_nvml.cpp"
-OPTIONS = ("g++", "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-shared", "-fPIC")
+OPTIONS = (
+    "g++",
+    "-std=c++20",
+    "-O1",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-fvisibility=hidden",
+    "-shared",
+    "-fPIC",
+)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +124,9 @@ print(mtmlLibraryCountDevice())
     assert done.stdout == "100 [240, 0] 1 1 4 4 2\n"
 
 
-@pytest.mark.parametrize("status, text", [("9", "Driver Not Loaded"), ("4", "No Permission"), ("15", "Driver Failure")])
+@pytest.mark.parametrize(
+    "status, text", [("9", "Driver Not Loaded"), ("4", "No Permission"), ("15", "Driver Failure")]
+)
 def test_a_driver_that_does_not_start_is_reported(home: Path, status: str, text: str) -> None:
     done = subprocess.run(
         [home / "bin" / "mthreads-gmi"],

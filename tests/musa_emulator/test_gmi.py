@@ -31,9 +31,7 @@ def busy() -> Iterator[tuple[dict[str, str], int]]:
 
 
 def gmi(busy: tuple[dict[str, str], int], *arguments: str, status: int = 0) -> str:
-    done = subprocess.run(
-        [PROGRAM, *arguments], env=busy[0], capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([PROGRAM, *arguments], env=busy[0], capture_output=True, text=True, timeout=60)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout if status == 0 else done.stderr
 
@@ -158,25 +156,26 @@ def test_a_mistake_is_named(
 
 # A libmtml with few functions, as an old version's.
 OLD = """
-#include <stddef.h>
 #include <string.h>
+static int text(char *to, unsigned size, const char *from) { strncpy(to, from, size); return 0; }
 const char *mtmlErrorString(int code) { return code == 1 ? "Driver Not Loaded" : "?"; }
 int mtmlLibraryInit(void **library) { *library = (void *)8; return STATUS; }
 int mtmlLibraryInitSystem(void *library, void **system) { *system = library; return 0; }
-int mtmlSystemGetDriverVersion(void *s, char *text, unsigned n) { (void)s; strncpy(text, "1.2.3", n); return 0; }
-int mtmlLibraryCountDevice(void *library, unsigned *count) { (void)library; *count = 1; return 0; }
-int mtmlLibraryInitDeviceByIndex(void *l, unsigned i, void **device) { (void)i; *device = l; return 0; }
-int mtmlDeviceGetName(void *device, char *text, unsigned n) { (void)device; strncpy(text, "MTT S80", n); return 0; }
+int mtmlSystemGetDriverVersion(void *s, char *to, unsigned size) { return s ? text(to, size, "1.2.3") : 3; }
+int mtmlLibraryCountDevice(void *library, unsigned *count) { *count = library != 0; return 0; }
+int mtmlLibraryInitDeviceByIndex(void *l, unsigned i, void **device) { *device = l; return i ? 7 : 0; }
+int mtmlDeviceGetName(void *device, char *to, unsigned size) { return device ? text(to, size, "MTT S80") : 3; }
 int mtmlDeviceInitGpu(void *device, void **gpu) { *gpu = device; return 0; }
-int mtmlGpuGetTemperature(void *gpu, unsigned *celsius) { (void)gpu; *celsius = 41; return 0; }
-int mtmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) { (void)device; *milliwatts = 96660; return 0; }
+int mtmlGpuGetTemperature(void *gpu, unsigned *celsius) { *celsius = 41; return gpu ? 0 : 3; }
+int mtmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) { *milliwatts = 96660; return device ? 0 : 3; }
 """
 
 
 def with_other_library(folder: Path, status: int) -> tuple[dict[str, str], Path]:
     (folder / "old.c").write_text(OLD)
     subprocess.run(
-        ["cc", "-shared", "-fPIC", f"-DSTATUS={status}", "-o", folder / "libmtml.so", folder / "old.c"], check=True
+        ["cc", "-shared", "-fPIC", f"-DSTATUS={status}", "-o", folder / "libmtml.so", folder / "old.c"],
+        check=True,
     )
     program = shutil.copy(PROGRAM, folder / "mthreads-gmi")
     return sdk.clean_environment(LD_LIBRARY_PATH=str(folder)), Path(program)

@@ -172,8 +172,15 @@ def test_physical_memory_of_the_driver_counts() -> None:
 
 def test_a_forked_child_does_not_count_a_second_time_or_after_its_parent() -> None:
     environment = machine()
-    code = on_device(0, 24) + "child = os.fork()\nif child == 0:\n    import time; time.sleep(60)\nprint(child)\n"
-    program = sdk.PREAMBLE + code + "sys.stdout.flush(); sys.stdin.read()"
+    code = """
+    child = os.fork()
+    if child == 0:
+        import time
+        time.sleep(60)
+    print(child, flush=True)
+    sys.stdin.read()
+    """
+    program = sdk.PREAMBLE + on_device(0, 24) + textwrap.dedent(code)
     with subprocess.Popen(
         [sys.executable, "-c", program],
         env=environment,
@@ -249,7 +256,10 @@ def test_every_function_that_pymtml_calls_is_exported() -> None:
 
     called = set(re.findall(r'_mtmlGetFunctionPointer\("(\w+)"\)', Path(pymtml.__file__).read_text()))
     listed = subprocess.run(
-        ["nm", "-D", "--defined-only", sdk.HOME / "lib" / "libmtml.so"], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", sdk.HOME / "lib" / "libmtml.so"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     exported = {line.split()[-1] for line in listed.stdout.splitlines()}
     assert len(called) > 100 and called - exported == set()

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,12 +99,11 @@ def test_a_forked_child_does_not_keep_the_name_of_its_parent(machine):
         "print(", "import os, time\nif os.fork() == 0:\n    sys.stdout.close(); time.sleep(60)\nprint("
     )
     with program(code, TORCH_MUSA_TOP="1", **machine) as process:
-        child = int(open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()[0])
+        child = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
         try:
             process.kill()
             process.wait()
-            with open("/proc/net/unix") as table:
-                assert f"torch_musa/{os.getuid()}/{process.pid}" not in table.read()
+            assert f"torch_musa/{os.getuid()}/{process.pid}" not in Path("/proc/net/unix").read_text()
         finally:
             os.kill(child, 9)
 
@@ -197,7 +197,7 @@ def test_a_process_that_does_not_answer_is_named():
 @contextlib.contextmanager
 def served(monkeypatch, user: int) -> Iterator[int]:
     """A listener of this process under a free number, whose peers appear to be of `user`."""
-    number = 1 << 30
+    number = (1 << 30) + user  # the name of the last listener is in use until its thread ends
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"\0torch_musa/{os.getuid()}/{number}")
     listener.listen()

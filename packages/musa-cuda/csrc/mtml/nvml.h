@@ -55,33 +55,33 @@ enum { NVML_AFFINITY_SCOPE_NODE = 0 };
 enum { NVML_P2P_CAPS_INDEX_READ = 0, NVML_P2P_STATUS_OK = 0 };
 
 // Each X(name, parameters): a function that returns nvmlReturn_t.
-#define MUSA_CUDA_NVML_FUNCTIONS(X)                                                          \
-  X(nvmlInit_v2, ())                                                                         \
-  X(nvmlShutdown, ())                                                                        \
-  X(nvmlSystemGetDriverVersion, (char*, unsigned))                                           \
-  X(nvmlDeviceGetCount_v2, (unsigned*))                                                      \
-  X(nvmlDeviceGetHandleByIndex_v2, (unsigned, nvmlDevice_t*))                                \
-  X(nvmlDeviceGetName, (nvmlDevice_t, char*, unsigned))                                      \
-  X(nvmlDeviceGetUUID, (nvmlDevice_t, char*, unsigned))                                      \
-  X(nvmlDeviceGetSerial, (nvmlDevice_t, char*, unsigned))                                    \
-  X(nvmlDeviceGetPciInfo_v3, (nvmlDevice_t, nvmlPciInfo_t*))                                 \
-  X(nvmlDeviceGetCurrPcieLinkGeneration, (nvmlDevice_t, unsigned*))                          \
-  X(nvmlDeviceGetMaxPcieLinkGeneration, (nvmlDevice_t, unsigned*))                           \
-  X(nvmlDeviceGetCurrPcieLinkWidth, (nvmlDevice_t, unsigned*))                               \
-  X(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t, unsigned*))                                \
-  X(nvmlDeviceGetMemoryInfo, (nvmlDevice_t, nvmlMemory_t*))                                  \
-  X(nvmlDeviceGetMemoryBusWidth, (nvmlDevice_t, unsigned*))                                  \
-  X(nvmlDeviceGetUtilizationRates, (nvmlDevice_t, nvmlUtilization_t*))                       \
-  X(nvmlDeviceGetTemperature, (nvmlDevice_t, int, unsigned*))                                \
-  X(nvmlDeviceGetPowerUsage, (nvmlDevice_t, unsigned*))                                      \
-  X(nvmlDeviceGetClockInfo, (nvmlDevice_t, int, unsigned*))                                  \
-  X(nvmlDeviceGetMaxClockInfo, (nvmlDevice_t, int, unsigned*))                               \
-  X(nvmlDeviceGetNumGpuCores, (nvmlDevice_t, unsigned*))                                     \
-  X(nvmlDeviceGetNumFans, (nvmlDevice_t, unsigned*))                                         \
-  X(nvmlDeviceGetFanSpeed, (nvmlDevice_t, unsigned*))                                        \
-  X(nvmlDeviceGetComputeRunningProcesses_v3, (nvmlDevice_t, unsigned*, nvmlProcessInfo_t*))  \
-  X(nvmlDeviceGetP2PStatus, (nvmlDevice_t, nvmlDevice_t, int, int*))                         \
-  X(nvmlDeviceGetCpuAffinity, (nvmlDevice_t, unsigned, unsigned long*))                      \
+#define MUSA_CUDA_NVML_FUNCTIONS(X) \
+  X(nvmlInit_v2, ()) \
+  X(nvmlShutdown, ()) \
+  X(nvmlSystemGetDriverVersion, (char*, unsigned)) \
+  X(nvmlDeviceGetCount_v2, (unsigned*)) \
+  X(nvmlDeviceGetHandleByIndex_v2, (unsigned, nvmlDevice_t*)) \
+  X(nvmlDeviceGetName, (nvmlDevice_t, char*, unsigned)) \
+  X(nvmlDeviceGetUUID, (nvmlDevice_t, char*, unsigned)) \
+  X(nvmlDeviceGetSerial, (nvmlDevice_t, char*, unsigned)) \
+  X(nvmlDeviceGetPciInfo_v3, (nvmlDevice_t, nvmlPciInfo_t*)) \
+  X(nvmlDeviceGetCurrPcieLinkGeneration, (nvmlDevice_t, unsigned*)) \
+  X(nvmlDeviceGetMaxPcieLinkGeneration, (nvmlDevice_t, unsigned*)) \
+  X(nvmlDeviceGetCurrPcieLinkWidth, (nvmlDevice_t, unsigned*)) \
+  X(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t, unsigned*)) \
+  X(nvmlDeviceGetMemoryInfo, (nvmlDevice_t, nvmlMemory_t*)) \
+  X(nvmlDeviceGetMemoryBusWidth, (nvmlDevice_t, unsigned*)) \
+  X(nvmlDeviceGetUtilizationRates, (nvmlDevice_t, nvmlUtilization_t*)) \
+  X(nvmlDeviceGetTemperature, (nvmlDevice_t, int, unsigned*)) \
+  X(nvmlDeviceGetPowerUsage, (nvmlDevice_t, unsigned*)) \
+  X(nvmlDeviceGetClockInfo, (nvmlDevice_t, int, unsigned*)) \
+  X(nvmlDeviceGetMaxClockInfo, (nvmlDevice_t, int, unsigned*)) \
+  X(nvmlDeviceGetNumGpuCores, (nvmlDevice_t, unsigned*)) \
+  X(nvmlDeviceGetNumFans, (nvmlDevice_t, unsigned*)) \
+  X(nvmlDeviceGetFanSpeed, (nvmlDevice_t, unsigned*)) \
+  X(nvmlDeviceGetComputeRunningProcesses_v3, (nvmlDevice_t, unsigned*, nvmlProcessInfo_t*)) \
+  X(nvmlDeviceGetP2PStatus, (nvmlDevice_t, nvmlDevice_t, int, int*)) \
+  X(nvmlDeviceGetCpuAffinity, (nvmlDevice_t, unsigned, unsigned long*)) \
   X(nvmlDeviceGetMemoryAffinity, (nvmlDevice_t, unsigned, unsigned long*, unsigned))
 
 } // extern "C"

@@ -142,8 +142,8 @@ class NvmlDevice : public Device {
   MtmlReturn peer_access(const Device& other) const override {
     int peer = NVML_P2P_STATUS_OK;
     const nvmlReturn_t status = call(
-        nvml.nvmlDeviceGetP2PStatus, handle_, static_cast<const NvmlDevice&>(other).handle_,
-        NVML_P2P_CAPS_INDEX_READ, &peer);
+        nvml.nvmlDeviceGetP2PStatus, handle_, static_cast<const NvmlDevice&>(other).handle_, NVML_P2P_CAPS_INDEX_READ,
+        &peer);
     if (status != NVML_SUCCESS) {
       return translated(status);
     }
@@ -152,8 +152,7 @@ class NvmlDevice : public Device {
 
   MtmlReturn processor_set(std::vector<unsigned long>* set) const override {
     set->resize(16);
-    return translated(
-        call(nvml.nvmlDeviceGetCpuAffinity, handle_, static_cast<unsigned>(set->size()), set->data()));
+    return translated(call(nvml.nvmlDeviceGetCpuAffinity, handle_, static_cast<unsigned>(set->size()), set->data()));
   }
 
   MtmlReturn memory_node_set(std::vector<unsigned long>* set) const override {

@@ -117,9 +117,11 @@ MUSA_PUBLIC MtmlReturn mtmlLibraryInit(MtmlLibrary** library);
 MUSA_PUBLIC MtmlReturn mtmlLibraryShutDown(MtmlLibrary* library);
 MUSA_PUBLIC MtmlReturn mtmlLibraryGetVersion(const MtmlLibrary* library, char* version, unsigned int length);
 MUSA_PUBLIC MtmlReturn mtmlLibraryCountDevice(const MtmlLibrary* library, unsigned int* count);
-MUSA_PUBLIC MtmlReturn mtmlLibraryInitDeviceByIndex(const MtmlLibrary* library, unsigned int index, MtmlDevice** device);
+MUSA_PUBLIC MtmlReturn
+mtmlLibraryInitDeviceByIndex(const MtmlLibrary* library, unsigned int index, MtmlDevice** device);
 MUSA_PUBLIC MtmlReturn mtmlLibraryInitDeviceByUuid(const MtmlLibrary* library, const char* uuid, MtmlDevice** device);
-MUSA_PUBLIC MtmlReturn mtmlLibraryInitDeviceByPciSbdf(const MtmlLibrary* library, const char* sbdf, MtmlDevice** device);
+MUSA_PUBLIC MtmlReturn
+mtmlLibraryInitDeviceByPciSbdf(const MtmlLibrary* library, const char* sbdf, MtmlDevice** device);
 MUSA_PUBLIC MtmlReturn mtmlLibraryFreeDevice(MtmlDevice* device);
 MUSA_PUBLIC MtmlReturn mtmlLibraryInitSystem(const MtmlLibrary* library, MtmlSystem** system);
 MUSA_PUBLIC MtmlReturn mtmlLibraryFreeSystem(MtmlSystem* system);
@@ -192,12 +194,13 @@ MUSA_PUBLIC MtmlReturn mtmlDeviceGetActiveVirtDeviceUuids(
     const MtmlDevice* device, char* uuids, unsigned int entry_length, unsigned int entry_count);
 MUSA_PUBLIC MtmlReturn
 mtmlDeviceCountMaxVirtDevices(const MtmlDevice* device, const MtmlVirtType* type, unsigned int* count);
-MUSA_PUBLIC MtmlReturn mtmlDeviceInitVirtDevice(const MtmlDevice* device, const char* uuid, MtmlDevice** virtual_device);
+MUSA_PUBLIC MtmlReturn
+mtmlDeviceInitVirtDevice(const MtmlDevice* device, const char* uuid, MtmlDevice** virtual_device);
 MUSA_PUBLIC MtmlReturn mtmlDeviceFreeVirtDevice(MtmlDevice* virtual_device);
 MUSA_PUBLIC MtmlReturn mtmlDeviceGetVirtType(const MtmlDevice* virtual_device, MtmlVirtType* type);
 MUSA_PUBLIC MtmlReturn mtmlDeviceGetPhyDeviceUuid(const MtmlDevice* virtual_device, char* uuid, unsigned int length);
-MUSA_PUBLIC MtmlReturn mtmlDeviceCountDeviceByTopologyLevel(
-    const MtmlDevice* device, MtmlDeviceTopologyLevel level, unsigned int* count);
+MUSA_PUBLIC MtmlReturn
+mtmlDeviceCountDeviceByTopologyLevel(const MtmlDevice* device, MtmlDeviceTopologyLevel level, unsigned int* count);
 MUSA_PUBLIC MtmlReturn mtmlDeviceGetDeviceByTopologyLevel(
     const MtmlDevice* device, MtmlDeviceTopologyLevel level, unsigned int count, MtmlDevice** devices);
 MUSA_PUBLIC MtmlReturn mtmlDeviceSetMpcMode(const MtmlDevice* device, unsigned int mode);
@@ -209,8 +212,8 @@ MUSA_PUBLIC MtmlReturn mtmlDeviceCountSupportedMpcConfigurations(const MtmlDevic
 MUSA_PUBLIC MtmlReturn mtmlDeviceGetSupportedMpcConfigurations(
     const MtmlDevice* device, unsigned int count, MtmlMpcConfiguration* configurations);
 MUSA_PUBLIC MtmlReturn mtmlDeviceGetMpcConfiguration(const MtmlDevice* device, MtmlMpcConfiguration* configuration);
-MUSA_PUBLIC MtmlReturn mtmlDeviceGetMpcConfigurationByName(
-    const MtmlDevice* device, const char* name, MtmlMpcConfiguration* configuration);
+MUSA_PUBLIC MtmlReturn
+mtmlDeviceGetMpcConfigurationByName(const MtmlDevice* device, const char* name, MtmlMpcConfiguration* configuration);
 MUSA_PUBLIC MtmlReturn mtmlDeviceSetMpcConfiguration(const MtmlDevice* device, unsigned int configuration);
 MUSA_PUBLIC MtmlReturn
 mtmlDeviceCountMpcInstancesByProfileId(const MtmlDevice* device, unsigned int profile, unsigned int* count);
@@ -244,8 +247,8 @@ MUSA_PUBLIC MtmlReturn mtmlMemoryGetVendor(const MtmlMemory* memory, unsigned in
 MUSA_PUBLIC MtmlReturn mtmlMemoryGetType(const MtmlMemory* memory, MtmlMemoryType* type);
 MUSA_PUBLIC MtmlReturn mtmlMemoryGetEccMode(const MtmlMemory* memory, unsigned int* current, unsigned int* pending);
 MUSA_PUBLIC MtmlReturn mtmlMemoryGetRetiredPagesCount(const MtmlMemory* memory, MtmlPageRetirementCount* count);
-MUSA_PUBLIC MtmlReturn mtmlMemoryGetRetiredPages(
-    const MtmlMemory* memory, unsigned int cause, unsigned int count, MtmlPageRetirement* pages);
+MUSA_PUBLIC MtmlReturn
+mtmlMemoryGetRetiredPages(const MtmlMemory* memory, unsigned int cause, unsigned int count, MtmlPageRetirement* pages);
 MUSA_PUBLIC MtmlReturn mtmlMemoryGetRetiredPagesPendingStatus(const MtmlMemory* memory, unsigned int* pending);
 MUSA_PUBLIC MtmlReturn mtmlMemoryGetEccErrorCounter(
     const MtmlMemory* memory, unsigned int error, unsigned int counter, unsigned int location,

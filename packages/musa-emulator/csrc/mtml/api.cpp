@@ -77,8 +77,7 @@ MtmlReturn guarded(Body&& body, const Pointer*... pointers) {
 // As guarded(), for functions of the open library.
 template <class Body, class... Pointer>
 MtmlReturn of_library(const MtmlLibrary* handle, Body&& body, const Pointer*... pointers) {
-  return guarded(
-      [&] { return handle->opened == 0 ? MTML_ERROR_INVALID_ARGUMENT : body(); }, handle, pointers...);
+  return guarded([&] { return handle->opened == 0 ? MTML_ERROR_INVALID_ARGUMENT : body(); }, handle, pointers...);
 }
 
 MtmlReturn read(const MtmlDevice* device, Reading reading, unsigned* value) {
@@ -192,8 +191,9 @@ MtmlReturn mtmlLibraryInitDeviceByUuid(const MtmlLibrary* handle, const char* uu
   return of_library(
       handle,
       [&] {
-        return find_device(
-            handle, device, [uuid](const MtmlDevice& entry) { return equal_ignoring_case(entry.source->uuid(), uuid); });
+        return find_device(handle, device, [uuid](const MtmlDevice& entry) {
+          return equal_ignoring_case(entry.source->uuid(), uuid);
+        });
       },
       uuid, device);
 }
@@ -345,8 +345,8 @@ MtmlReturn mtmlDeviceGetFanSpeed(const MtmlDevice* device, unsigned int index, u
   return index < fans ? read(device, Reading::FanSpeed, percent) : MTML_ERROR_INVALID_ARGUMENT;
 }
 
-MtmlReturn
-mtmlDeviceGetTopologyLevel(const MtmlDevice* first, const MtmlDevice* second, MtmlDeviceTopologyLevel* level) {
+MtmlReturn mtmlDeviceGetTopologyLevel(
+    const MtmlDevice* first, const MtmlDevice* second, MtmlDeviceTopologyLevel* level) {
   return guarded(
       [&] {
         if (first != second) {

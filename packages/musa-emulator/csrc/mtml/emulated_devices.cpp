@@ -321,8 +321,8 @@ MtmlReturn open_devices(std::vector<std::unique_ptr<Device>>* devices, std::stri
     devices->push_back(std::make_unique<EmulatedDevice>(physical, config, readings));
   }
   constexpr int version = musa_emulator::kVersion;
-  *driver = std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-      std::to_string(version % 100);
+  *driver =
+      std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
   return MTML_SUCCESS;
 }
 

@@ -4,8 +4,8 @@
 
 The figures come from the vendor's management library through the optional package `mthreads-ml-py` (module
 `pymtml`); without it each function raises :class:`TelemetryUnavailableError` with the command to install it.
-The package is imported and its library opened at the first call, and stays open. The package searches the loader's
-path; an SDK that has a libmtml.so of its own takes precedence.
+The package is imported and its library opened at the first call, and stays open. The package searches the
+loader's path; an SDK that has a libmtml.so of its own takes precedence.
 
 The management library has its own numbering of devices, independent of `MUSA_VISIBLE_DEVICES`; devices are
 matched by their PCI address.

@@ -36,7 +36,9 @@ def main(arguments=None):
     commands.add_parser("env", help="versions and settings, for a bug report")
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print JSON")
-    top = commands.add_parser("top", help="devices, processes and operators, as they run; exit status 1 without devices")
+    top = commands.add_parser(
+        "top", help="devices, processes and operators, as they run; exit status 1 without devices"
+    )
     stubs = commands.add_parser("stubs", help="write types of torch.musa for type checkers and editors")
     commands.add_parser("run", help="run a program with options of the packs: run --help")
     words = sys.argv[1:] if arguments is None else arguments

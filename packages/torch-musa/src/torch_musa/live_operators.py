@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """The operators of running processes, for `python -m torch_musa top`.
 
-With `TORCH_MUSA_TOP=1`, a process listens on a Unix socket from its first use of the device on, and writes the
-counters of `torch.musa.ops` to each connection. The socket is in Linux' abstract namespace, so it has no file and
-ends with the process. Only processes of the same user and root get an answer.
+With `TORCH_MUSA_TOP=1`, a process listens on a Unix socket from its first use of the device on, and writes
+the counters of `torch.musa.ops` to each connection. The socket is in Linux' abstract namespace, so it has no
+file and ends with the process. Only processes of the same user and root get an answer.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _counts() -> dict[str, Any]:
 
     return {
         "pid": os.getpid(),
-        "command": " ".join([*sys.orig_argv]),
+        "command": " ".join(sys.orig_argv),
         "operators": [
             {"op": row["op"], "provider": candidate["provider"], "calls": candidate["calls"]}
             for row in ops.table()
@@ -86,8 +86,8 @@ def query() -> list[dict[str, Any]]:
     """Returns the answer of each process that publishes its operators, sorted by process.
 
     Returns:
-        list of dict: `pid`, `command`, and `operators`, a list of `{op, provider, calls}`; `problem` in place of
-        the latter two for a process that does not answer in time.
+        list of dict: `pid`, `command`, and `operators`, a list of `{op, provider, calls}`; `problem` in place
+        of the latter two for a process that does not answer in time.
     """
     with open("/proc/net/unix", encoding="utf-8", errors="replace") as table:
         found = {match.groups() for line in table if (match := _NAME.search(line.rstrip("\n")))}

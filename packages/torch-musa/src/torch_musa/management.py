@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The devices of the machine as the management library (libmtml) reports them, without torch.
 
-`torch.musa.utilization()` and its neighbours read the same library, through the package `mthreads-ml-py`, for the
-devices of this process.
+`torch.musa.utilization()` and its neighbours read the same library, through the package `mthreads-ml-py`, for
+the devices of this process.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Library:
             raise TelemetryUnavailableError(
                 "the management library libmtml.so was not found. Places searched:\n"
                 + "\n".join(attempts)
-                + "\nLikely causes: the driver, with which the library comes, is not installed; a container was "
-                "started without it.\nFix: export MUSA_HOME=<directory of the MUSA SDK>"
+                + "\nLikely causes: the driver, with which the library comes, is not installed; a container "
+                "was started without it.\nFix: export MUSA_HOME=<directory of the MUSA SDK>"
             )
         self._library.mtmlErrorString.restype = ctypes.c_char_p
         self._handle = ctypes.c_void_p()
@@ -64,8 +64,8 @@ class Library:
 
     def devices(self) -> list[dict[str, Any]]:
         """Returns for each device `index`, `name`, `uuid`, `memory_total` and `memory_used` in bytes,
-        `utilization` in percent, `temperature` in degrees Celsius and `power` in watts; None for a figure that
-        the device does not have."""
+        `utilization` in percent, `temperature` in degrees Celsius and `power` in watts; None for a figure
+        that the device does not have."""
         count = self._number("mtmlLibraryCountDevice", self._handle) or 0
         return [self._device(index) for index in range(count)]
 
@@ -125,14 +125,17 @@ def processes() -> list[dict[str, Any]]:
     program = shutil.which(_PROGRAM, path=os.pathsep.join(folders))
     if program is None:
         raise TelemetryUnavailableError(
-            f"{_PROGRAM}, which lists the processes of a device, was not found in {os.pathsep.join(folders)}\n"
+            f"{_PROGRAM}, which lists the processes of a device, was not found in "
+            f"{os.pathsep.join(folders)}\n"
             "Likely cause: the driver, with which it comes, is not installed.\n"
             "Fix: export PATH=<folder of mthreads-gmi>:$PATH"
         )
     try:
         done = subprocess.run([program, "-pm"], capture_output=True, text=True, errors="replace", timeout=20)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise TelemetryUnavailableError(f"{program} -pm failed: {error}\nFix: run it in a terminal") from error
+        raise TelemetryUnavailableError(
+            f"{program} -pm failed: {error}\nFix: run it in a terminal"
+        ) from error
     if done.returncode != 0:
         reason = (done.stderr + done.stdout).strip() or f"exit status {done.returncode}"
         raise TelemetryUnavailableError(f"{program} -pm lists no processes: {reason}")

@@ -23,8 +23,12 @@ _REPAINT = "\x1b[H\x1b[J"  # to the upper left corner, and clear from there
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--once", action="store_true", help="print once; the default if the output is no terminal")
-    parser.add_argument("--interval", type=_seconds, default=2.0, help="seconds between two repaints; default 2")
+    parser.add_argument(
+        "--once", action="store_true", help="print once; the default if the output is no terminal"
+    )
+    parser.add_argument(
+        "--interval", type=_seconds, default=2.0, help="seconds between two repaints; default 2"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, once")
 
 
@@ -150,7 +154,8 @@ def _program(program: dict[str, Any], earlier: dict[tuple[int, str, str], int], 
 def _columns(table: list[tuple[str, ...]], indent: str = "") -> str:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
     )
     return "\n".join(indent + line for line in lines)
 

@@ -20,9 +20,9 @@ namespace musa_emulator {
 
 // Only the owner writes, with a lock held, so plain stores suffice.
 struct DeviceUsage {
-  std::atomic<uint64_t> bytes{0};   // device memory; memory lock
+  std::atomic<uint64_t> bytes{0}; // device memory; memory lock
   std::atomic<uint32_t> running{0}; // operations that run at this moment; engine().mutex
-  std::atomic<bool> active{false};  // a context was needed; written without a lock, by whole stores
+  std::atomic<bool> active{false}; // a context was needed; written without a lock, by whole stores
 
   void begin_operation() { running.store(running.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
   void end_operation() { running.store(running.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed); }
