@@ -164,10 +164,10 @@ int mtmlLibraryInitSystem(void *library, void **system) { *system = library; ret
 int mtmlSystemGetDriverVersion(void *s, char *to, unsigned size) { return s ? text(to, size, "1.2.3") : 3; }
 int mtmlLibraryCountDevice(void *library, unsigned *count) { *count = library != 0; return 0; }
 int mtmlLibraryInitDeviceByIndex(void *l, unsigned i, void **device) { *device = l; return i ? 7 : 0; }
-int mtmlDeviceGetName(void *device, char *to, unsigned size) { return device ? text(to, size, "MTT S80") : 3; }
+int mtmlDeviceGetName(void *device, char *to, unsigned n) { return device ? text(to, n, "MTT S80") : 3; }
 int mtmlDeviceInitGpu(void *device, void **gpu) { *gpu = device; return 0; }
 int mtmlGpuGetTemperature(void *gpu, unsigned *celsius) { *celsius = 41; return gpu ? 0 : 3; }
-int mtmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) { *milliwatts = 96660; return device ? 0 : 3; }
+int mtmlDeviceGetPowerUsage(void *device, unsigned *power) { *power = 96660; return device ? 0 : 3; }
 """
 
 

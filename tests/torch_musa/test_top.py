@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import pty
@@ -194,10 +195,13 @@ def test_a_process_that_does_not_answer_is_named():
 # ---- the socket ------------------------------------------------------------------------------------------
 
 
+_numbers = itertools.count(1 << 30)
+
+
 @contextlib.contextmanager
 def served(monkeypatch, user: int) -> Iterator[int]:
-    """A listener of this process under a free number, whose peers appear to be of `user`."""
-    number = (1 << 30) + user  # the name of the last listener is in use until its thread ends
+    """A listener under the number of no process, whose peers appear to be of `user`."""
+    number = next(_numbers)  # the name of the last listener is in use until its thread ends
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"\0torch_musa/{os.getuid()}/{number}")
     listener.listen()

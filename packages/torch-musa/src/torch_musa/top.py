@@ -16,6 +16,7 @@ from . import live_operators, management
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
     from typing import Any
 
 _OPERATORS = 12  # shown of each process
@@ -151,7 +152,7 @@ def _program(program: dict[str, Any], earlier: dict[tuple[int, str, str], int], 
     return text + (f"\n  and {hidden} more" if hidden > 0 else "")
 
 
-def _columns(table: list[tuple[str, ...]], indent: str = "") -> str:
+def _columns(table: Sequence[tuple[str, ...]], indent: str = "") -> str:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = (
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
