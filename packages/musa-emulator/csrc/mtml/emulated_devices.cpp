@@ -149,8 +149,8 @@ class Readings {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr unsigned kSamples = 25;
-  static constexpr std::chrono::milliseconds kInterval{2};
+  static constexpr unsigned kSamples = 40;
+  static constexpr std::chrono::milliseconds kInterval{4};
 
   void sample() {
     busy_.fill(0);
