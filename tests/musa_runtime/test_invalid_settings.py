@@ -81,7 +81,7 @@ DOCUMENTED = {
         "MUSA_EMULATOR_VIRTUAL_MEMORY": FLAG,
         "MUSA_EMULATOR_FAIL": r"",
         "MUSA_EMULATOR_SCHEDULE": r"",
-        "MUSA_EMULATOR_MACHINE": r"[A-Za-z0-9._-]*",
+        "MUSA_EMULATOR_MACHINE": r"[A-Za-z0-9._-]{0,64}",
         "MUSA_EMULATOR_THREADS": r"\d?",
         "MUDNN_EMULATOR_CHECK_WORKSPACE": FLAG,
     },
