@@ -27,6 +27,7 @@ HEADERS = {
     ],
     "libmusa.so": ["musa.h"],
     "libmupti.so": ["mupti_activity.h", "mupti_callbacks.h", "mupti_result.h", "mupti_version.h"],
+    "libmtml.so": ["mtml.h"],
     "libmccl.so": ["mccl.h"],
 }
 
@@ -74,6 +75,8 @@ def surplus(library: str, exported: dict[str, str]) -> list[str]:
             if path[:2] != ["musa", "dnn"] or path[2] not in marked or not set(path[3:]) <= identifiers
         ]
     allowed = declared(HEADERS[library])
+    if library == "libmtml.so":
+        allowed.add("musaMtmlDeviceGetProcesses")  # for mthreads-gmi of the same SDK: mtml/processes.h
     found = []
     for name, version in exported.items():
         base = name.removeprefix("musa_simt::")

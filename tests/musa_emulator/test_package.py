@@ -33,6 +33,9 @@ def test_home_is_laid_out_like_a_musa_home() -> None:
         "lib/libmusa.so",
         "bin/musaInfo",
         "bin/musa_runtime_version",
+        "bin/musa_toolkits_version",
+        "bin/mthreads-gmi",
+        "lib/libmtml.so",
         "cmake/FindMUSAToolkit.cmake",
         "version.json",
     ):
@@ -65,6 +68,13 @@ def test_runtime_version_prints_a_quoted_triple_first() -> None:
     assert done.returncode == 0
     assert re.findall(r'"(\d+\.\d+\.\d+)"', done.stdout)[0] == "4.3.1"
     assert run_tool("musa_runtime_version", MUSA_EMULATOR_DEVICES="0").returncode == 0, "needs no device"
+
+
+def test_toolkits_version_is_json_after_its_name() -> None:
+    done = run_tool("musa_toolkits_version")
+    assert done.returncode == 0
+    assert json.loads(done.stdout.replace("musa_toolkits:", "").strip())["version"] == "4.3.1"
+    assert re.findall(r'"(\d+\.\d+\.\d+)"', done.stdout) == ["4.3.1"]
 
 
 def test_cmake_finds_the_sdk_and_builds_a_program_with_it(tmp_path: Path) -> None:

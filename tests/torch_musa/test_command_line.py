@@ -178,7 +178,7 @@ def commands_of(text):
 
 def test_the_readmes_commands_run():
     commands = commands_of(README.read_text())
-    assert [command[0] for command in commands] == ["doctor", "packs", "ops", "env"]
+    assert [command[0] for command in commands] == ["doctor", "packs", "ops", "env", "top"]
     for command in commands:
         # In interpreters, as from a user's shell; the other tests here run in forks.
         done = run_python("-m", "torch_musa", *[argument.strip("'") for argument in command])

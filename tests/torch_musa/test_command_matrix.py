@@ -20,7 +20,7 @@ INSTALLED = {
     | {"musa-emulator-mudnn", "musa-emulator-mccl", "musa-emulator-math", *extras.installs()["all"]},
     "everything": set(FAMILY),
 }
-COMMANDS = ("doctor", "packs", "ops", "env", "tune", "run", "compare", "replay", "stubs")
+COMMANDS = ("doctor", "packs", "ops", "env", "tune", "top", "run", "compare", "replay", "stubs")
 # Words after `python -m torch_musa`, the status, and a part of the output.
 CASES = [
     ("", 2, "doctor"),
@@ -36,6 +36,9 @@ CASES = [
     ("ops nosuch", 1, "no operator matches"),
     ("ops nosuch --json", 1, "[]"),
     ("env", 0, "torch"),
+    ("top", 0, "torch_musa top"),
+    ("top --json", 0, "{"),
+    ("top --interval 0", 2, "usage: python -m torch_musa"),
     ("doctor", 0, "every check passed"),
     ("tune --dry-run --operators nosuch", 1, "Fix: python -m torch_musa ops"),
     ("run script.py an-argument", 0, "ran ['script.py', 'an-argument']"),

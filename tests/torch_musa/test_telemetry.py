@@ -2,7 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Telemetry through the optional package mthreads-ml-py: the right call, the right device, helpful errors.
 
-The package needs the vendor's driver, so a stand-in with its documented functions replaces its module.
+Most tests replace its module by a stand-in with its documented functions, which has figures of a board. The
+last one uses the package itself, with the library of the SDK.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import torch
 
 from musa_runtime import telemetry
 from musa_runtime.errors import InvalidDeviceError, MusaError, TelemetryUnavailableError
+from tests.harness.subprocesses import run_python
 
 pytestmark = pytest.mark.once
 
@@ -194,3 +196,18 @@ def test_a_device_that_is_not_there_is_refused(library, two_devices):
 def test_the_functions_are_those_of_torch_musa(two_devices):
     for name in telemetry.__all__:
         assert getattr(two_devices, name) is getattr(telemetry, name)
+
+
+def test_the_package_reads_the_library_of_the_sdk_which_is_not_on_the_loaders_path():
+    code = """
+import torch
+from musa_runtime.errors import TelemetryUnavailableError
+x = torch.ones(1 << 20, device="musa:1")
+print([0 <= torch.musa.utilization(device) <= 100 for device in (0, 1)], torch.musa.memory_usage() <= 100)
+try:
+    torch.musa.temperature()
+except TelemetryUnavailableError as error:
+    print("Not Supported" in str(error))
+"""
+    done = run_python("-c", code, LD_LIBRARY_PATH=None)
+    assert done.stdout == "[True, True] True\nTrue\n", done.stderr

@@ -4,7 +4,8 @@
 
 The figures come from the vendor's management library through the optional package `mthreads-ml-py` (module
 `pymtml`); without it each function raises :class:`TelemetryUnavailableError` with the command to install it.
-The package is imported and its library opened at the first call, and stays open.
+The package is imported and its library opened at the first call, and stays open. The package searches the
+loader's path; an SDK that has a libmtml.so of its own takes precedence.
 
 The management library has its own numbering of devices, independent of `MUSA_VISIBLE_DEVICES`; devices are
 matched by their PCI address.
@@ -14,10 +15,13 @@ A `device` of None is the current one. All figures are for the whole device, ove
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
+from . import _load
 from . import device as _device
 from .errors import TelemetryUnavailableError
 
@@ -115,6 +119,7 @@ def _library() -> Any:
         if _opened is library:
             return library
         try:
+            _load_library_of_sdk()
             library.mtmlLibraryInit()
         except Exception as error:
             raise TelemetryUnavailableError(
@@ -125,6 +130,15 @@ def _library() -> Any:
             ) from error
         _opened, _handles = library, {}
     return library
+
+
+def _load_library_of_sdk() -> None:
+    """Loads libmtml.so of the SDK, if it has one, so that the package gets it by its name."""
+    sdk = _load.load().sdk
+    if sdk is not None and sdk.home is not None:
+        path = os.path.join(sdk.home, "lib", "libmtml.so")
+        if os.path.isfile(path):
+            ctypes.CDLL(path)
 
 
 def _handle(library: Any, device: Device) -> Any:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`python -m torch_musa doctor|packs|ops|env|tune|run|compare|replay|stubs`."""
+"""`python -m torch_musa doctor|packs|ops|env|tune|top|run|compare|replay|stubs`."""
 
 import argparse
 import contextlib
@@ -24,7 +24,7 @@ def main(arguments=None):
     )
     parser.add_argument("--version", action="version", version=f"torch-musa {__version__}")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="doctor|packs|ops|env|tune|run|compare|replay|stubs"
+        dest="command", required=True, metavar="doctor|packs|ops|env|tune|top|run|compare|replay|stubs"
     )
 
     commands.add_parser("doctor", help="check the installation step by step; exit status 1 if a check fails")
@@ -38,6 +38,9 @@ def main(arguments=None):
         command.add_argument("--json", action="store_true", help="print JSON")
     tune = commands.add_parser(
         "tune", help="measure the providers of operators, and use the fastest from now on"
+    )
+    top = commands.add_parser(
+        "top", help="devices, processes and operators, as they run; exit status 1 without devices"
     )
     stubs = commands.add_parser("stubs", help="write types of torch.musa for type checkers and editors")
     commands.add_parser("run", help="run a program with options of the packs: run --help")
@@ -54,6 +57,10 @@ def main(arguments=None):
         if words[:1] == [name]:  # the tools import torch, which would slow down the other commands
             _add_debug_arguments(name, command)
 
+    if words[:1] == ["top"]:
+        from . import top as top_command
+
+        top_command.add_arguments(top)
     if words[:1] == ["stubs"]:
         from . import type_stubs
 
@@ -71,6 +78,8 @@ def main(arguments=None):
         from .debug import script
 
         return script.run(options)
+    if options.command == "top":
+        return top_command.run(options)
     try:
         # Standard output must contain only the result: packs that print while loading would corrupt
         # the JSON.

@@ -42,7 +42,15 @@ def _activate() -> None:
     recurrent_networks.register()
     _expose(register=True)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    from . import compiler, engine_threads, import_hooks, missing_backends, missing_op_packs, musa_backend
+    from . import (
+        compiler,
+        engine_threads,
+        import_hooks,
+        live_operators,
+        missing_backends,
+        missing_op_packs,
+        musa_backend,
+    )
 
     engine_threads.register()
     if result.status == "loaded":
@@ -53,6 +61,7 @@ def _activate() -> None:
     import_hooks.add_placeholders()
     missing_backends.register()
     compiler.register()
+    live_operators.register()
 
 
 def _check_release(runtime: str) -> None:

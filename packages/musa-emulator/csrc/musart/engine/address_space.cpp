@@ -21,7 +21,10 @@ size_t page_size() {
   return size;
 }
 
-AddressSpace::AddressSpace(uintptr_t base, size_t size, size_t guard) : guard_(guard) { free_.emplace(base, size); }
+AddressSpace::AddressSpace(uintptr_t base, size_t size, size_t guard, std::atomic<uint64_t>* published)
+    : published_(published), guard_(guard) {
+  free_.emplace(base, size);
+}
 
 uintptr_t AddressSpace::take(size_t span, size_t alignment) {
   for (auto range = free_.begin(); range != free_.end(); ++range) {
@@ -82,7 +85,7 @@ uintptr_t AddressSpace::allocate(size_t bytes, Allocation description) {
   description.bytes = bytes;
   description.span = span;
   allocations_.emplace(base, description);
-  used_ += span;
+  charge(span);
   return base;
 }
 
@@ -119,7 +122,7 @@ bool AddressSpace::release(uintptr_t base) {
     close(allocation.descriptor);
   }
   if (!allocation.imported) {
-    used_ -= allocation.span;
+    refund(allocation.span);
   }
   give_back(base, allocation.span + guard_);
   allocations_.erase(found);

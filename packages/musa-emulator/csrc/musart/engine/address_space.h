@@ -5,6 +5,7 @@
 // Not synchronized: the memory lock (memory.h) guards every instance.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -26,7 +27,8 @@ struct Allocation {
 class AddressSpace {
  public:
   AddressSpace() = default;
-  AddressSpace(uintptr_t base, size_t size, size_t guard);
+  // `published`: where the bytes in use are stored too, for other processes; may be null.
+  AddressSpace(uintptr_t base, size_t size, size_t guard, std::atomic<uint64_t>* published = nullptr);
 
   // First-fit allocation of readable, writable, zeroed pages. The base is null if there is no address range or memory
   // left.
@@ -43,14 +45,22 @@ class AddressSpace {
   // Bytes charged to the owner: pages that it allocated, not pages that it imported.
   size_t used() const { return used_; }
   // Charges memory that is not in this range.
-  void charge(size_t bytes) { used_ += bytes; }
-  void refund(size_t bytes) { used_ -= bytes; }
+  void charge(size_t bytes) { set_used(used_ + bytes); }
+  void refund(size_t bytes) { set_used(used_ - bytes); }
 
   // Reserves addresses only; the caller maps pages itself.
   uintptr_t take(size_t span, size_t alignment);
   void give_back(uintptr_t base, size_t span);
 
  private:
+  void set_used(size_t bytes) {
+    used_ = bytes;
+    if (published_ != nullptr) {
+      published_->store(bytes, std::memory_order_relaxed);
+    }
+  }
+
+  std::atomic<uint64_t>* published_ = nullptr;
   size_t guard_ = 0; // inaccessible bytes after each allocation
   size_t used_ = 0;
   std::map<uintptr_t, size_t> free_;

@@ -15,8 +15,6 @@
 namespace musa_emulator {
 namespace {
 
-constexpr int kMaxDevices = 64;
-
 const char* environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0' ? value : nullptr;
@@ -260,6 +258,15 @@ Config read_config() {
   config.launch_blocking = read_flag(config, "MUSA_LAUNCH_BLOCKING", false);
   if (const char* value = environment("MUSA_EMULATOR_FAIL")) {
     config.faults = value;
+  }
+  if (const char* value = environment("MUSA_EMULATOR_MACHINE")) {
+    config.machine = value;
+    if (config.machine.size() > 64 || !std::all_of(config.machine.begin(), config.machine.end(), [](unsigned char c) {
+          return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+        })) {
+      config.machine.clear();
+      refuse_value(config, "MUSA_EMULATOR_MACHINE", value, "up to 64 letters, digits, dots, hyphens and underscores");
+    }
   }
   read_visible_devices(config);
   if (config.visible.empty()) {

@@ -17,6 +17,8 @@ enum class Mode { Inline, Async, Lazy };
 // The order in which the threads of a block run. A GPU guarantees none.
 enum class ThreadOrder { Forward, Reverse, Random };
 
+inline constexpr int kMaxDevices = 64;
+
 struct Config {
   Mode mode = Mode::Inline;
   int arch = 31;                // mp_<arch>
@@ -33,12 +35,13 @@ struct Config {
   std::vector<int> visible;     // physical ordinal of each visible device
   int physical_devices = 0;
   std::string faults;           // MUSA_EMULATOR_FAIL, parsed by fault.cpp
+  std::string machine;          // processes of the same machine share its devices
   // Set if a setting is invalid: the error that device calls return, and its explanation, which is printed once.
   musaError_t error = musaSuccess;
   std::string problem;
 };
 
-Config read_config();
+MUSA_ENGINE Config read_config();
 MUSA_ENGINE const char* mode_name(Mode mode);
 
 } // namespace musa_emulator

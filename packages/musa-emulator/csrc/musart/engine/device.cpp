@@ -33,7 +33,9 @@ constexpr ArchTable kArchs[] = {
     {31, "MTT S5000 (emulated)", 56, 32, 3072, 192 << 10, 192 << 10, 1500000, 20000000, 640, 60 << 20, 0x04},
 };
 
-musaDeviceProp make_properties(const Config& config, int physical) {
+} // namespace
+
+musaDeviceProp device_properties(const Config& config, int physical) {
   const ArchTable& arch = *std::find_if(
       std::begin(kArchs), std::end(kArchs), [&](const ArchTable& entry) { return entry.arch == config.arch; });
   musaDeviceProp p = {};
@@ -90,14 +92,10 @@ musaDeviceProp make_properties(const Config& config, int physical) {
   return p;
 }
 
-} // namespace
-
 void create_devices(Engine& state) {
   for (size_t i = 0; i < state.config.visible.size(); ++i) {
-    auto device = std::make_unique<Device>();
-    device->ordinal = static_cast<int>(i);
-    device->physical = state.config.visible[i];
-    device->properties = make_properties(state.config, device->physical);
+    auto device = std::make_unique<Device>(static_cast<int>(i), state.config.visible[i]);
+    device->properties = device_properties(state.config, device->physical);
     state.devices.push_back(std::move(device));
   }
 }

@@ -8,6 +8,8 @@
 namespace musa_emulator {
 
 void create_devices(Engine& state);
+// Properties of a device, visible or not.
+MUSA_ENGINE musaDeviceProp device_properties(const Config& config, int physical);
 
 MUSA_ENGINE int device_count();
 // Returns nullptr if `ordinal` is out of range.

@@ -48,6 +48,7 @@ void configure(Engine& state) {
   if (!state.config.problem.empty()) {
     std::fprintf(stderr, "musa-emulator: %s\n", state.config.problem.c_str());
   }
+  publish_usage(state.config);
   create_devices(state);
   create_default_streams(state);
   reserve_memory(state);

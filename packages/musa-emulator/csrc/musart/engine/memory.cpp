@@ -114,7 +114,8 @@ void reserve_memory(Engine& state) {
   m.slot_shift = std::countr_zero(slot);
   const size_t guard = state.config.strict ? page_size() : 0;
   for (size_t i = 0; i < slots; ++i) {
-    m.spaces.emplace_back(m.base + i * slot, slot, guard);
+    std::atomic<uint64_t>* published = i < state.devices.size() ? &state.devices[i]->usage.bytes : nullptr;
+    m.spaces.emplace_back(m.base + i * slot, slot, guard, published);
   }
   m.spaces.emplace_back(m.base + slots * slot, virtual_slots * slot, /*guard=*/0);
 }

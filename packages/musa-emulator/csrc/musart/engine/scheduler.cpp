@@ -95,6 +95,12 @@ musaError_t execute_traced(const Stream& stream, const Operation& operation, uin
   return status;
 }
 
+// Whether the operation counts for the device's utilisation. Waits and host functions leave the device idle.
+bool occupies_device(const Operation& operation) {
+  return std::holds_alternative<CopyOperation>(operation) || std::holds_alternative<FillOperation>(operation) ||
+      std::holds_alternative<KernelOperation>(operation) || std::holds_alternative<GraphOperation>(operation);
+}
+
 // Runs one operation, which the caller has checked to be startable. The lock is released while user code runs. That
 // includes the destruction of the operation, because a launch's payload may call the runtime when it is destroyed.
 void run(Stream& stream, Operation operation, uint32_t correlation, Lock& lock) {
@@ -102,7 +108,11 @@ void run(Stream& stream, Operation operation, uint32_t correlation, Lock& lock) 
   // A lost device runs no more work, but callbacks are still called with the error.
   const bool skip = stream.device->lost.load(std::memory_order_relaxed) != musaSuccess &&
       !std::holds_alternative<CallbackOperation>(operation);
+  const bool counted = !skip && occupies_device(operation);
   stream.running = true;
+  if (counted) {
+    stream.device->usage.begin_operation();
+  }
   if (const auto* record = std::get_if<RecordOperation>(&operation)) {
     finish_record(*record);
   } else if (is_brief(operation)) {
@@ -116,6 +126,9 @@ void run(Stream& stream, Operation operation, uint32_t correlation, Lock& lock) 
     }
     operation = EmptyOperation{};
     lock.lock();
+  }
+  if (counted) {
+    stream.device->usage.end_operation();
   }
   finish(stream, status);
 }
@@ -347,9 +360,11 @@ bool launch_now(Stream& stream, Launch& launch) {
       count_blocking(*stream.device, 1);
     }
     stream.running = true;
+    stream.device->usage.begin_operation();
     lock.unlock();
     const musaError_t status = execute(launch);
     lock.lock();
+    stream.device->usage.end_operation();
     finish(stream, status);
     if (engine().queued.load(std::memory_order_relaxed) != 0) {
       drain(stream, lock);
@@ -360,7 +375,9 @@ bool launch_now(Stream& stream, Launch& launch) {
 
 bool launch_brief_now(Stream& stream, Launch& launch) {
   return run_or_submit(stream, launch, tracing(), [&](Lock&) {
+    stream.device->usage.begin_operation();
     const musaError_t status = execute(launch);
+    stream.device->usage.end_operation();
     if (status != musaSuccess) [[unlikely]] {
       lose_device(*stream.device, status);
     }

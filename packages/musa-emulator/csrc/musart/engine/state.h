@@ -24,6 +24,7 @@
 #include "engine/config.h"
 #include "engine/export.h"
 #include "engine/operation.h"
+#include "engine/usage.h"
 
 namespace musa_emulator {
 
@@ -106,10 +107,14 @@ inline bool Fence::reached() const {
 }
 
 struct Device {
-  int ordinal = 0;
-  int physical = 0;
+  Device(int visible_number, int physical_number)
+      : ordinal(visible_number), physical(physical_number), usage(usage_of(physical_number)), active(usage.active) {}
+
+  int ordinal;
+  int physical;
+  DeviceUsage& usage;
+  std::atomic<bool>& active;                   // (atomic) a context was needed
   musaDeviceProp properties = {};
-  std::atomic<bool> active{false};             // (atomic) a context was needed
   std::atomic<musaError_t> lost{musaSuccess};  // (atomic) the sticky error
   std::atomic<uint64_t> pending_blocking{0};   // (atomic) unfinished operations of the default and blocking streams
   std::vector<Stream*> streams;                // the default stream first; includes destroyed ones with pending work
