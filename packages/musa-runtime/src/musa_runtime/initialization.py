@@ -15,7 +15,7 @@ import os
 import threading
 
 from . import _load, policy, switches
-from .errors import DeferredCallError, ForkError, NoDeviceError
+from .errors import DeferredCallError, ForkError, NoDeviceError, SettingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,6 +162,8 @@ def _run_queued() -> None:
         call = _queued.pop(key)
         try:
             call()
+        except SettingError:
+            raise  # names the variable and the mending command; no function was called
         except Exception as error:
             raise DeferredCallError(
                 f"torch.musa.{key[0]}() was queued until the device was initialised, and failed now: {error}"
