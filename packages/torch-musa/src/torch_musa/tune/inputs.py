@@ -172,7 +172,7 @@ _LISTS = {"dim": [-1], "dims": [0], "pad": [1, 1], "shifts": [1], "padding": [1,
 def _value(argument: Any, maker: Maker, op: str) -> Any:
     kind, name = str(argument.type), argument.name
     if kind.startswith("Optional["):
-        return _LISTS.get(name) if kind == "Optional[List[int]]" else None
+        return _list(name, maker) if kind == "Optional[List[int]]" else None
     if kind == "Tensor":
         if name == "value" or "_foreach_" in op:
             return maker.values()
@@ -195,8 +195,14 @@ def _value(argument: Any, maker: Maker, op: str) -> Any:
     if kind == "int" and name.endswith("dtype"):
         return maker.dtype
     if kind == "List[int]" and name in _LISTS:
-        return _LISTS[name]
+        return _list(name, maker)
     raise NoInputs(f"no value is known for its argument {name!r}")
+
+
+def _list(name: str, maker: Maker) -> list[int] | None:
+    if name == "dim" and maker.dtype.itemsize == 2:
+        return [0]  # as gradients of biases do, so that both directions are measured
+    return _LISTS.get(name)
 
 
 def nbytes(call: Call) -> int:

@@ -250,13 +250,22 @@ def _embedding_bag(m: Maker) -> dict[str, Any]:
     return {"weight": m.values(rows, 64), "indices": m.index(rows, high=rows), "offsets": offsets}
 
 
-@_recipe("index index_put _index_put_impl index_select index_add index_copy index_fill index_reduce")
+@_recipe("index_put _index_put_impl")
+def _accumulated_rows(m: Maker) -> dict[str, Any]:
+    s = m.side()
+    rows = max(4, s // 16)  # each row gets many values, as in the gradient of an index
+    return {
+        "self": m.values(rows, s), "indices": [m.index(s, high=rows)], "values": m.values(s, s), "accumulate": True,
+    }  # fmt: skip
+
+
+@_recipe("index index_select index_add index_copy index_fill index_reduce")
 def _indexed_rows(m: Maker) -> dict[str, Any]:
     s = m.side()
     rows = m.permutation(s)  # each row once, so that the order of writes does not matter
     return {
         "self": m.values(s, s), "indices": [rows], "index": rows, "dim": 0, "source": m.values(s, s),
-        "values": m.values(s, s), "reduce": "amax",
+        "reduce": "amax",
     }  # fmt: skip
 
 
