@@ -261,6 +261,28 @@ def test_a_failed_build_is_tried_again(installer):
 # -- progress
 
 
+GROUPED = """cmake_minimum_required(VERSION 4.0)
+project(grouped LANGUAGES CXX)
+set(CMAKE_UNITY_BUILD ON)
+add_library(grouped one.cpp two.cpp)
+"""
+
+
+@pytest.mark.parametrize(("arguments", "equal"), [(packages.CMAKE_WITH_CCACHE, True), ((), False)])
+def test_a_group_of_files_has_one_text_in_every_clone(tmp_path, arguments, equal):
+    texts = set()
+    for clone in ("a", "b"):
+        folder = tmp_path / clone
+        folder.mkdir()
+        (folder / "CMakeLists.txt").write_text(GROUPED)
+        for name in ("one", "two"):
+            (folder / f"{name}.cpp").write_text(f"int {name};\n")
+        command = [packages.VENV / "bin" / "cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build", *arguments]
+        subprocess.run(command, check=True, capture_output=True, env=packages.build_environment())
+        texts.update(path.read_text() for path in folder.glob("build/**/unity_*.cxx"))
+    assert len(texts) == (1 if equal else 2)
+
+
 def test_a_failed_step_shows_the_end_of_its_log_and_the_path_of_the_log(tmp_path):
     log = tmp_path / "logs" / "step.log"
     script = "print('\\n'.join(f'line {i}' for i in range(100))); raise SystemExit(3)"
