@@ -81,6 +81,9 @@ from musa_runtime.memory import (
     set_per_process_memory_fraction,
     use_mem_pool,
 )
+from musa_runtime.memory import _dump_snapshot as _dump_snapshot
+from musa_runtime.memory import _record_memory_history as _record_memory_history
+from musa_runtime.memory import _set_allocator_settings as _set_allocator_settings
 from musa_runtime.musart import check_error, musart, musaStatus
 from musa_runtime.processes import ipc_collect
 from musa_runtime.random import (
@@ -169,6 +172,12 @@ CUDAGraph = MUSAGraph
 CUDAPluggableAllocator = MUSAPluggableAllocator
 CudaError = MusaError
 DeferredCudaCallError = DeferredMusaCallError
+
+
+def _is_compiled() -> bool:
+    """Returns True: this module exists only where the device does. Programs call torch.cuda's function."""
+    return True
+
 
 has_half = True  # older programs test whether the device supports float16
 
