@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Each public name of torch.cuda and torch.backends.cuda, with "cuda" replaced by "musa", exists or has advice."""
+"""Names of torch.cuda and torch.backends.cuda, with "cuda" replaced by "musa", exist or have a hint."""
 
 from __future__ import annotations
 

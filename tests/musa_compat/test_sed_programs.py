@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Programs for CUDA run on musa after "cuda" was replaced by "musa" in their text, without musa-as-cuda.
 
-The programs are written as PyTorch's tutorials and examples are. Only the lower-case word is replaced, unless a
-further replacement is listed with its reason.
+The programs are written as PyTorch's tutorials and examples are. Only the lower-case word is replaced, unless
+a further replacement is listed with its reason.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def run(name: str, folder: Path):
             port = unused.getsockname()[1]
         return run_python("-W", "ignore", str(path), str(port), TORCH_MUSA_DISABLE_PACKS="as_cuda")
     code = (
-        f"import runpy, sys, warnings\nwarnings.simplefilter('ignore')\nsys.argv = [{str(path)!r}, {str(folder)!r}]\n"
+        "import runpy, sys, warnings\nwarnings.simplefilter('ignore')\n"
+        f"sys.argv = [{str(path)!r}, {str(folder)!r}]\n"
         f"runpy.run_path({str(path)!r}, run_name='__main__')\n"
     )
     return run_forked(code)
@@ -93,5 +94,7 @@ def test_it_is_refused_until_the_listed_change(name, tmp_path):
 def test_the_programs_say_cuda_and_not_musa():
     texts = {name: (PROGRAMS / f"{name}.py").read_text() for name in names()}
     assert len(texts) >= 26
-    assert [name for name, text in texts.items() if "cuda" not in text or "musa" in text.partition('"""')[2]] == []
+    assert [
+        name for name, text in texts.items() if "cuda" not in text or "musa" in text.partition('"""')[2]
+    ] == []
     assert {*FURTHER, *REFUSED, *SPAWNING} <= set(texts)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Gaps of torch for renamed devices that docs/upstream describes. A test fails when torch has closed its gap."""
+"""Gaps of torch for renamed devices (docs/upstream). A test fails when torch has closed its gap."""
 
 import pytest
 import torch

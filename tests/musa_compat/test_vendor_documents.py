@@ -63,7 +63,9 @@ def test_double_cast_is_refused_with_a_warning(value, monkeypatch):
     from musa_compat import plugin
 
     monkeypatch.setenv("TORCH_USE_MUSA_DOUBLE_CAST", value)
-    with pytest.warns(UserWarning, match=r"has no effect: float64 tensors are computed in float64.*Fix: unset"):
+    with pytest.warns(
+        UserWarning, match=r"has no effect: float64 tensors are computed in float64.*Fix: unset"
+    ):
         plugin.musa_register(None)
     monkeypatch.setenv("TORCH_USE_MUSA_DOUBLE_CAST", "0")
     with warnings.catch_warnings():

@@ -71,7 +71,7 @@ def test_conjugated_tensors_are_refused(musa):
 def test_numpy_gets_a_copy_in_host_memory_or_an_error(musa):
     x = torch.arange(6.0, device="musa").view(2, 3).t()
     assert numpy.from_dlpack(x, device="cpu").tolist() == x.tolist()
-    with pytest.raises((BufferError, RuntimeError), match="[Dd]evice"):
+    with pytest.raises((BufferError, RuntimeError), match=r"[Dd]evice"):
         numpy.from_dlpack(x)
     for convert in (numpy.asarray, lambda tensor: tensor.numpy()):
         with pytest.raises(TypeError, match=r"can't convert musa:0 device type.*Tensor\.cpu\(\)"):

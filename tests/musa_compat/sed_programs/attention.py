@@ -17,7 +17,10 @@ for flash, math in ((True, False), (False, True)):
     torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-5)
 with sdpa_kernel(SDPBackend.MATH):
     torch.testing.assert_close(
-        F.scaled_dot_product_attention(query, key, value, is_causal=True).cpu(), expected, rtol=1e-4, atol=1e-5
+        F.scaled_dot_product_attention(query, key, value, is_causal=True).cpu(),
+        expected,
+        rtol=1e-4,
+        atol=1e-5,
     )
 torch.backends.cuda.enable_flash_sdp(True)
 torch.backends.cuda.enable_mem_efficient_sdp(True)

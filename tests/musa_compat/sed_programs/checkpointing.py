@@ -42,7 +42,9 @@ for recompute in (False, True):
 assert torch.equal(*gradients)
 checkpoint_sequential(model, 2, inputs, use_reentrant=False).sum().backward()
 checkpoint(
-    model, inputs, use_reentrant=False,
+    model,
+    inputs,
+    use_reentrant=False,
     context_fn=lambda: create_selective_checkpoint_contexts([torch.ops.aten.addmm.default]),
 ).sum().backward()
 with torch.autograd.graph.save_on_cpu(pin_memory=True):

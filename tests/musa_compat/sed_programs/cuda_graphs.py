@@ -6,7 +6,9 @@ import torch
 
 torch.manual_seed(0)
 N, D_in, H, D_out = 8, 16, 8, 4
-model = torch.nn.Sequential(torch.nn.Linear(D_in, H), torch.nn.Dropout(p=0.2), torch.nn.Linear(H, D_out)).cuda()
+model = torch.nn.Sequential(
+    torch.nn.Linear(D_in, H), torch.nn.Dropout(p=0.2), torch.nn.Linear(H, D_out)
+).cuda()
 loss_fn = torch.nn.MSELoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 static_input = torch.randn(N, D_in, device="cuda")

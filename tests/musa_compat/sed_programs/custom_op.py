@@ -40,7 +40,9 @@ y.sum().backward()
 torch.testing.assert_close(y, x.sin())
 torch.testing.assert_close(x.grad, x.detach().cos())
 torch.testing.assert_close(numpy_sin(x.detach().cpu()), x.detach().cpu().sin())
-torch.library.opcheck(numpy_sin, (torch.randn(3, device="cuda", requires_grad=True),), test_utils="test_schema")
+torch.library.opcheck(
+    numpy_sin, (torch.randn(3, device="cuda", requires_grad=True),), test_utils="test_schema"
+)
 
 torch.library.define("sedlib::scaled", "(Tensor x, float factor) -> Tensor")
 

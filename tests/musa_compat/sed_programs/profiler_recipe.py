@@ -14,9 +14,11 @@ inputs = torch.randn(2, 3, 12, 12).cuda()
 activities = [ProfilerActivity.CPU]
 if torch.cuda.is_available():
     activities += [ProfilerActivity.CUDA]
-with profile(activities=activities, record_shapes=True, profile_memory=True) as prof:
-    with record_function("model_inference"):
-        model(inputs)
+with (
+    profile(activities=activities, record_shapes=True, profile_memory=True) as prof,
+    record_function("model_inference"),
+):
+    model(inputs)
 table = prof.key_averages().table(sort_by="cuda_time_total", row_limit=10)
 assert "model_inference" in table and "aten::conv2d" in table
 by_shape = prof.key_averages(group_by_input_shape=True)

@@ -39,8 +39,15 @@ class Translator(nn.Module):
         mask = nn.Transformer.generate_square_subsequent_mask(target.shape[0], device=DEVICE)
         padding = (source == PAD).transpose(0, 1)
         hidden = self.transformer(
-            self.embed(source), self.embed(target), None, mask, None, padding,
-            (target == PAD).transpose(0, 1), padding, tgt_is_causal=True,
+            self.embed(source),
+            self.embed(target),
+            None,
+            mask,
+            None,
+            padding,
+            (target == PAD).transpose(0, 1),
+            padding,
+            tgt_is_causal=True,
         )
         return self.generator(hidden)
 

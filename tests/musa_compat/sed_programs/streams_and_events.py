@@ -36,7 +36,10 @@ with torch.cuda.stream(high):
 high.synchronize()
 torch.testing.assert_close(E.cpu(), (A.cpu() + 1) * 2)
 raw = torch.cuda.current_stream().cuda_stream
-assert isinstance(raw, int) and ctypes.c_void_p(high.cuda_stream).value == torch.cuda.ExternalStream(high.cuda_stream).cuda_stream
+assert (
+    isinstance(raw, int)
+    and ctypes.c_void_p(high.cuda_stream).value == torch.cuda.ExternalStream(high.cuda_stream).cuda_stream
+)
 with torch.cuda.device(0):
     assert torch.cuda.current_stream().device == torch.device("cuda:0")
 torch.cuda.set_stream(s)

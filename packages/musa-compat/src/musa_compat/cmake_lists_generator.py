@@ -8,10 +8,11 @@ class CMakeListsGenerator:
 
     def __init__(self, *args, **kwargs):
         raise NotImplementedError(
-            "torch_musa.utils.cmake_lists_generator.CMakeListsGenerator is not provided: the CMakeLists.txt that it "
-            "writes is not public knowledge.\n"
-            "Fix: list the sources in MUSAExtension of torch_musa.utils.musa_extension, which needs no CMake; or "
-            "write find_package(TorchMusa) and target_link_libraries(<target> PRIVATE torch_musa) in a CMakeLists.txt"
+            "torch_musa.utils.cmake_lists_generator.CMakeListsGenerator is not provided: the file that "
+            "it writes is not public knowledge.\n"
+            "Fix: list the sources in MUSAExtension of torch_musa.utils.musa_extension, without CMake; "
+            "or write find_package(TorchMusa) and target_link_libraries(<target> PRIVATE torch_musa) in a "
+            "CMakeLists.txt"
         )
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The backend "musagraphs" of torch.compile: torch's "cudagraphs", which captures graphs of the accelerator."""
+"""The backend "musagraphs" of torch.compile: torch's "cudagraphs", which captures graphs on musa."""
 
 
 def compile(graph_module, example_inputs):

@@ -29,8 +29,8 @@ def _refuse_momentum(name, arguments):
     """Raises a TypeError for the argument that an example of the vendor's README passes to Adam."""
     if "momentum" in arguments:
         raise TypeError(
-            f"{name} has no argument 'momentum'. Fix: pass betas=({arguments['momentum']}, 0.999), whose first value "
-            "is the decay of the gradients' mean"
+            f"{name} has no argument 'momentum'. Fix: pass betas=({arguments['momentum']}, 0.999): the first "
+            "value is the decay of the gradients' mean"
         )
 
 

@@ -17,7 +17,7 @@ def musa_pack_info():
 def musa_register(musa):
     if os.environ.get("TORCH_USE_MUSA_DOUBLE_CAST", "").lower() in ("1", "on", "true"):
         warnings.warn(
-            "TORCH_USE_MUSA_DOUBLE_CAST has no effect: float64 tensors are computed in float64, by the host if the "
-            "device has no float64. Fix: unset the variable; for speed, convert the tensors with .float().",
+            "TORCH_USE_MUSA_DOUBLE_CAST has no effect: float64 tensors are computed in float64, by the host "
+            "if the device has no float64. Fix: unset the variable; for speed, call .float().",
             stacklevel=2,
         )

@@ -25,8 +25,8 @@ def __getattr__(name: str) -> NoReturn:
     function = _OF_TORCH_DISTRIBUTED.get(name)
     if function is not None:
         raise AttributeError(
-            f"module 'torch.musa.mccl' has no attribute {name!r}: collectives over the devices of one process are "
-            f"an interface of torch.cuda.nccl only.\nFix: use {function}"
+            f"module 'torch.musa.mccl' has no attribute {name!r}: collectives over the devices of one "
+            f"process are an interface of torch.cuda.nccl only.\nFix: use {function}"
         )
     raise AttributeError(f"module 'torch.musa.mccl' has no attribute {name!r}")
 

@@ -86,7 +86,7 @@ def musa_import(musa: ModuleType) -> None:
         torch.distributed.is_mccl_available = is_mccl_available  # type: ignore[attr-defined]
     # Looked up on demand, because the class is in the pack's library, which no import loads.
     if not hasattr(torch.distributed, "__getattr__"):
-        torch.distributed.__getattr__ = _attribute_of_distributed  # type: ignore[method-assign, assignment]
+        torch.distributed.__getattr__ = _attribute_of_distributed  # type: ignore[method-assign]
 
 
 def _attribute_of_distributed(name: str) -> Any:

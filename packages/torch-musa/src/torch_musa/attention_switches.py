@@ -120,7 +120,7 @@ def sdp_kernel(
 
 
 def can_use_flash_attention(params: _C._SDPAParams, debug: bool = False) -> bool:
-    """Whether `scaled_dot_product_attention` uses the device's fused kernel, by the switch for flash attention.
+    """Whether `scaled_dot_product_attention` uses the fused kernel, by the switch for flash attention.
 
     Args:
         params (SDPAParams): query, key, value, mask, dropout, is_causal and enable_gqa.

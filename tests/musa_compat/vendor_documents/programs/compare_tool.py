@@ -52,9 +52,12 @@ with CompareWithCPU(
 ):
     train(model)
 assert glob.glob(f"{folder}/*rank0.log")
-with planted("gelu", wrong("gelu")), CompareWithCPU(
-    atol=0.01, rtol=0.01, verbose=True, target_op=only, dump_error_data=True, output_dir=folder
-) as tool:
+with (
+    planted("gelu", wrong("gelu")),
+    CompareWithCPU(
+        atol=0.01, rtol=0.01, verbose=True, target_op=only, dump_error_data=True, output_dir=folder
+    ) as tool,
+):
     train(model)
 saved = f"{folder}/torch.ops.aten.gelu_inputs.pkl"
 assert os.path.exists(saved) and tool.differences

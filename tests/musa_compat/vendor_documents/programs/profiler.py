@@ -22,7 +22,7 @@ def trace_handler(p):
     p.export_chrome_trace(f"trace_{p.step_num}.json")
 
 
-with profile(
+with profile(  # noqa: SIM117 - the range is inside the profiler
     schedule=schedule(skip_first=1, wait=1, warmup=1, active=2, repeat=2),
     on_trace_ready=trace_handler,
     profile_memory=True,

@@ -166,8 +166,8 @@ if TYPE_CHECKING:  # names that __getattr__ imports on first access
 OutOfMemoryError = torch.OutOfMemoryError
 AcceleratorError = torch.AcceleratorError
 
-# Names in programs in which only "cuda" was replaced by "musa"; not in __all__. Others are submodules, such as
-# nvtx, or refused with advice by torch_musa.cuda_names.
+# Names in programs in which only "cuda" was replaced by "musa"; not in __all__. Others are submodules, such
+# as nvtx, or refused with advice by torch_musa.cuda_names.
 CUDAGraph = MUSAGraph
 CUDAPluggableAllocator = MUSAPluggableAllocator
 CudaError = MusaError
