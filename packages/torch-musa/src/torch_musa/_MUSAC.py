@@ -33,5 +33,5 @@ def _musa_synchronize() -> None:
 
 
 def _get_allow_tf32() -> bool:
-    """Whether `torch.backends.mudnn.allow_tf32` is set."""
-    return torch.backends.mudnn.allow_tf32  # type: ignore[attr-defined]
+    """Whether products of float32 matrices may use TF32: `torch.backends.musa.matmul.allow_tf32`."""
+    return torch.backends.musa.matmul.allow_tf32  # type: ignore[attr-defined]

@@ -40,7 +40,7 @@ _ADVICE = {
         ),
         "tunable": (
             "it chooses among algorithms of cuBLAS",
-            "remove the calls: muDNN chooses its algorithms itself",
+            "remove the calls: the libraries of the MUSA SDK choose their algorithms",
         ),
     },
     "torch.backends.musa": {
@@ -51,7 +51,7 @@ _ADVICE = {
         ),
         "is_ck_sdpa_available": (
             "Composable Kernel is a library of ROCm",
-            "use torch.nn.functional.scaled_dot_product_attention, which chooses muDNN's kernel",
+            "use torch.nn.functional.scaled_dot_product_attention, which chooses the fused kernel",
         ),
     },
 }
