@@ -87,6 +87,23 @@ def test_a_folder_becomes_another_one(project, capsys):
     assert "1 files changed" in capsys.readouterr().err
 
 
+def test_the_options_of_the_vendor_s_manual(project, monkeypatch):
+    """Names of files are relative to the current folder; files that are left out are copied unchanged."""
+    (project / "inner" / "old.py").write_text("torch.cuda.init()\n")
+    monkeypatch.chdir(project.parent)
+    options = ["--root_path", "./project", "--launch_path", "./project/train.py"]
+    assert converter.main([*options, "--excluted_path", "project/inner,"]) == 0
+    target = project.with_name("project_musa")
+    assert (target / "train.py").read_text().startswith("import torch_musa\n")
+    assert (target / "inner" / "old.py").read_text() == "torch.cuda.init()\n"
+
+
+def test_a_file_becomes_another_one(project, monkeypatch):
+    monkeypatch.chdir(project)
+    assert converter.main(["-r", "train.py", "-l", "train.py"]) == 0
+    assert (project / "train_musa.py").read_text() == "import torch_musa\nimport torch\ntorch.musa.init()\n"
+
+
 def test_a_dry_run_prints_a_diff_and_writes_nothing(project, capsys):
     assert converter.main(["-r", str(project), "--dry-run"]) == 0
     assert "+torch.musa.init()" in capsys.readouterr().out
@@ -106,7 +123,8 @@ def test_a_file_that_is_no_python_is_copied_and_reported(project, capsys):
         (["-r", "nothing"], "there is no folder"),
         (["-r", "project", "-o", "project/out"], "is inside of"),
         (["-r", "project", "-o", "."], "exists. Fix:"),
-        (["-r", "project", "-l", "other.py"], "there is no such file"),
+        (["-r", "project", "-l", "other.py"], "-l other.py: there is no such file"),
+        (["-r", "project", "-e", "other"], "-e other: there is no such file"),
     ],
 )
 def test_wrong_requests_are_refused(project, monkeypatch, capsys, arguments, text):

@@ -44,6 +44,8 @@ ADDITIONS = (
     # Names that programs query in a build of torch: docs/design/compat.md. None replaces an attribute.
     r"torch\.version:musa = str",
     r"torch\.distributed:is_mccl_available = function of musa_distributed\.registration",
+    r"torch\.distributed:__getattr__ = function of musa_distributed\.registration",
+    r"torch\.autograd\.profiler_util:FormattedTimesMixin\.(self_)?musa_\w+ = property( of [\w.]+)?",
     r"torch:(rope|swish_glu) = function of musa_compat\.fused_layers",
     r"torch\.nn\.functional:(rope|swish_glu) = function of musa_compat\.fused_layers",
     r"torch\.nn:(RoPE|SwishGLU) = type of musa_compat\.fused_layers",

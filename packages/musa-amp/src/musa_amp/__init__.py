@@ -72,4 +72,9 @@ def amp_definitely_not_available() -> bool:
     return not torch.musa.is_available()  # type: ignore[attr-defined]
 
 
+# Submodules of torch.cuda.amp, which programs read as attributes too.
+from . import autocast_mode as autocast_mode  # noqa: E402
+from . import common as common  # noqa: E402
+from . import grad_scaler as grad_scaler  # noqa: E402
+
 __all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]

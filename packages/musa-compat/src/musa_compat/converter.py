@@ -5,6 +5,8 @@
 musa-converter -r project               writes project_musa, a copy with CUDA's names replaced by MUSA's
 musa-converter -r project -l train.py   also inserts `import torch_musa` into project_musa/train.py
 musa-converter -r project -o target     writes to another folder
+musa-converter -r project -e a,b.py     leaves out files and folders
+musa-converter -r train.py              writes train_musa.py
 musa-converter -r project --dry-run     prints the changes as a diff
 """
 
@@ -130,9 +132,21 @@ def _parser():
         prog="musa-converter", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    parser.add_argument("-r", "--root", type=Path, required=True, help="the folder of the program")
+    # The options with underscores are those of the vendor's manual, in its spelling.
     parser.add_argument(
-        "-l", "--launch", type=Path, action="append", default=[], help="an entry point of the program"
+        *("-r", "--root", "--root_path"), type=Path, required=True, help="the folder or file of the program"
+    )
+    parser.add_argument(
+        *("-l", "--launch", "--launch_path"),
+        type=Path,
+        action="append",
+        default=[],
+        help="an entry point of the program",
+    )
+    parser.add_argument(
+        *("-e", "--exclude", "--excluted_path"),
+        default="",
+        help="files and folders to leave out, with commas; relative to the current folder or the root",
     )
     parser.add_argument("-o", "--output", type=Path, help="the output folder (default: <root>_musa)")
     parser.add_argument("--dry-run", action="store_true", help="print the changes without writing files")
@@ -143,24 +157,25 @@ def main(arguments=None):
     """Runs the command line. Returns 0, 1 if a file is not valid Python, 2 for invalid arguments."""
     options = _parser().parse_args(arguments)
     root = options.root.resolve()
-    output = options.output or root.with_name(f"{root.name}_musa")
+    output = options.output or root.with_name(f"{root.stem}_musa{root.suffix}")
     try:
-        launched = _launched(options.launch, root)
-        if not root.is_dir():
-            raise ValueError(f"there is no folder {options.root}")
+        if not root.exists():
+            raise ValueError(f"there is no folder or file {options.root}")
+        launched = _within(options.launch, root, "-l", Path.is_file)
+        excluded = _within(map(Path, filter(None, options.exclude.split(","))), root, "-e", Path.exists)
         if not options.dry_run and output.exists():
             raise ValueError(f"{output} exists. Fix: remove it, or name another folder with -o")
-        if output.resolve().is_relative_to(root):
+        if root.is_dir() and output.resolve().is_relative_to(root):
             raise ValueError(f"{output} is inside of {root}. Fix: name another folder with -o")
     except ValueError as error:
         print(f"musa-converter: {error}", file=sys.stderr)
         return 2
     changed, failed = 0, 0
-    for path in sorted(root.rglob("*")):
+    for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
         name = path.relative_to(root)
         if not path.is_file() or _SKIPPED & set(name.parts):
             continue
-        if path.suffix != ".py":
+        if path.suffix != ".py" or excluded & {path, *path.parents}:
             _copy(path, output / name, options.dry_run)
             continue
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
@@ -178,13 +193,13 @@ def main(arguments=None):
     return 1 if failed else 0
 
 
-def _launched(paths, root):
-    """Returns absolute paths of entry points, resolved against the current folder, then the root."""
+def _within(paths, root, option, exists):
+    """Returns absolute paths in the root, resolved against the current folder, then the root."""
     found = set()
     for path in paths:
-        candidates = [each.resolve() for each in (path, root / path) if each.is_file()]
+        candidates = [each.resolve() for each in (path, root / path) if exists(each)]
         if not candidates or not candidates[0].is_relative_to(root):
-            raise ValueError(f"-l {path}: there is no such file in {root}")
+            raise ValueError(f"{option} {path}: there is no such file in {root}")
         found.add(candidates[0])
     return found
 

@@ -2,12 +2,12 @@
 # Copyright (c) torch_musa contributors
 """`torch.nn.SwishGLU`, `torch.nn.RoPE` and their functions, which the vendor adds to torch by a patch.
 
-The pack's import hook adds them to torch, unless torch has an attribute of the same name.
+The pack's import hook calls `add`, which adds them to torch, unless torch has an attribute of the same name.
 """
 
 
-def musa_import(musa):
-    """The import hook of the pack."""
+def add():
+    """Adds the names to torch."""
     functional = torch.nn.functional
     for module, name, value in (
         (torch.nn, "SwishGLU", SwishGLU),
@@ -21,7 +21,7 @@ def musa_import(musa):
             setattr(module, name, value)
 
 
-# Imported after `musa_import` is defined: if a program imports this module before torch, the hook
+# Imported after `add` is defined: if a program imports this module before torch, the hook
 # is looked up in this partially initialized module.
 import torch  # noqa: E402
 

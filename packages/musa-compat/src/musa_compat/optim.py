@@ -11,6 +11,7 @@ class FusedAdam(torch.optim.Adam):
     """`torch.optim.Adam(fused=True)`, with all its arguments."""
 
     def __init__(self, params, *args, fused=True, **kwargs):
+        _refuse_momentum("FusedAdam", kwargs)
         warn_once("torch_musa.optim.FusedAdam", "torch.optim.Adam(params, fused=True)")
         super().__init__(params, *args, fused=fused, **kwargs)
 
@@ -19,8 +20,18 @@ class FusedAdamW(torch.optim.AdamW):
     """`torch.optim.AdamW(fused=True)`, with all its arguments."""
 
     def __init__(self, params, *args, fused=True, **kwargs):
+        _refuse_momentum("FusedAdamW", kwargs)
         warn_once("torch_musa.optim.FusedAdamW", "torch.optim.AdamW(params, fused=True)")
         super().__init__(params, *args, fused=fused, **kwargs)
+
+
+def _refuse_momentum(name, arguments):
+    """Raises a TypeError for the argument that an example of the vendor's README passes to Adam."""
+    if "momentum" in arguments:
+        raise TypeError(
+            f"{name} has no argument 'momentum'. Fix: pass betas=({arguments['momentum']}, 0.999): the first "
+            "value is the decay of the gradients' mean"
+        )
 
 
 class FusedLAMB(torch.optim.Optimizer):

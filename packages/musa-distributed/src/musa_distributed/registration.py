@@ -80,5 +80,22 @@ def musa_import(musa: ModuleType) -> None:
     register()
     import torch.distributed
 
-    if torch.distributed.is_available() and not hasattr(torch.distributed, "is_mccl_available"):
+    if not torch.distributed.is_available():
+        return
+    if not hasattr(torch.distributed, "is_mccl_available"):
         torch.distributed.is_mccl_available = is_mccl_available  # type: ignore[attr-defined]
+    # Looked up on demand, because the class is in the pack's library, which no import loads.
+    if not hasattr(torch.distributed, "__getattr__"):
+        torch.distributed.__getattr__ = _attribute_of_distributed  # type: ignore[method-assign]
+
+
+def _attribute_of_distributed(name: str) -> Any:
+    """Returns `torch.distributed.ProcessGroupMCCL`, as `torch.distributed.ProcessGroupNCCL`."""
+    if name == "ProcessGroupMCCL":
+        from . import _extension
+
+        try:
+            return _extension.load().ProcessGroupMCCL
+        except RuntimeError as error:  # hasattr() must return False
+            raise AttributeError(f"torch.distributed.ProcessGroupMCCL cannot be used: {error}") from error
+    raise AttributeError(f"module 'torch.distributed' has no attribute {name!r}")

@@ -269,6 +269,11 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return including_emulation or get_device_capability() >= (2, 2)
 
 
+def is_fp16_supported() -> bool:
+    """Whether float16 tensors are supported: every musa device supports them."""
+    return is_available()
+
+
 def mem_get_info(device: Device = None) -> tuple[int, int]:
     """(free, total) bytes of a device, counted by the driver over all processes."""
     lazy_init()
@@ -290,6 +295,7 @@ __all__ = [
     "init",
     "is_available",
     "is_bf16_supported",
+    "is_fp16_supported",
     "is_in_bad_fork",
     "is_initialized",
     "is_tf32_supported",

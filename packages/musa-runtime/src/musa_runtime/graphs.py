@@ -446,6 +446,9 @@ def _copy_if_elsewhere(static: torch.Tensor, value: Any) -> None:
         static.detach().copy_(value)
 
 
+# The name in programs in which only "cuda" was replaced by "musa"; not in __all__.
+CUDAGraph = MUSAGraph
+
 __all__ = [
     "MUSAGraph",
     "graph",

@@ -276,6 +276,9 @@ def _cell(value: int, total: float, in_bytes: bool) -> str:
     return f"{value:6d} {units[exponent]:<3}" if in_bytes else f"{value:7d} {units[exponent]:<2}"
 
 
+# The name in programs in which only "cuda" was replaced by "musa"; not in __all__.
+CUDAPluggableAllocator = MUSAPluggableAllocator
+
 __all__ = [
     "MUSAPluggableAllocator",
     "MemPool",

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import torch
+
+from musa_runtime import device
 from musa_runtime._load import extension
 from musa_runtime.initialization import lazy_init
 
@@ -17,3 +20,18 @@ def _musa_getCurrentRawStream(device_index: int) -> int:
     lazy_init()
     stream_id, index, _ = extension().current_stream(device_index)
     return extension().stream_native_handle(stream_id, index)
+
+
+def _musa_getDeviceCount() -> int:
+    """Returns the number of devices, as `torch.musa.device_count()`."""
+    return device.device_count()
+
+
+def _musa_synchronize() -> None:
+    """Waits for all work on the current device, as `torch.musa.synchronize()`."""
+    device.synchronize()
+
+
+def _get_allow_tf32() -> bool:
+    """Whether products of float32 matrices may use TF32: `torch.backends.musa.matmul.allow_tf32`."""
+    return torch.backends.musa.matmul.allow_tf32  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+import torch
 from torch import _C
 
 if TYPE_CHECKING:
@@ -118,6 +119,49 @@ def sdp_kernel(
         _C._set_sdp_use_overrideable(fused)
 
 
+def can_use_flash_attention(params: _C._SDPAParams, debug: bool = False) -> bool:
+    """Whether `scaled_dot_product_attention` uses the fused kernel, by the switch for flash attention.
+
+    Args:
+        params (SDPAParams): query, key, value, mask, dropout, is_causal and enable_gqa.
+        debug (bool): accepted as in torch.backends.cuda; no reason is logged.
+    """
+    return flash_sdp_enabled() and _is_fused(params)
+
+
+def can_use_efficient_attention(params: _C._SDPAParams, debug: bool = False) -> bool:
+    """As :func:`can_use_flash_attention`, by the switch for memory-efficient attention."""
+    return mem_efficient_sdp_enabled() and _is_fused(params)
+
+
+def can_use_cudnn_attention(params: _C._SDPAParams, debug: bool = False) -> bool:
+    """As :func:`can_use_flash_attention`, by the switch for attention by the vendor's library."""
+    return cudnn_sdp_enabled() and _is_fused(params)
+
+
+def is_flash_attention_available() -> bool:
+    """Whether some attention of float16 tensors is computed by the device's fused kernel."""
+    if not torch.musa.is_available():  # type: ignore[attr-defined]
+        return False
+    query = torch.empty(1, 1, 16, 64, dtype=torch.float16, device="musa")
+    params = _C._SDPAParams(query, query, query, None, 0.0, False, False)
+    return flash_sdp_enabled() and _is_fused(params)
+
+
+def _is_fused(params: _C._SDPAParams) -> bool:
+    """Whether torch chooses the one fused kernel of musa, OVERRIDEABLE, for these arguments."""
+    if params.query.device.type != "musa":
+        return False
+    choice = torch._fused_sdp_choice(
+        *(params.query, params.key, params.value),
+        attn_mask=params.attn_mask,
+        dropout_p=params.dropout,
+        is_causal=params.is_causal,
+        enable_gqa=params.enable_gqa,
+    )
+    return choice == torch.nn.attention.SDPBackend.OVERRIDEABLE.value
+
+
 def _set_all(flash: bool, math: bool, mem_efficient: bool, cudnn: bool) -> None:
     enable_flash_sdp(flash)
     enable_math_sdp(math)
@@ -132,6 +176,9 @@ def _follow() -> None:
 
 FUNCTIONS = (
     allow_fp16_bf16_reduction_math_sdp,
+    can_use_cudnn_attention,
+    can_use_efficient_attention,
+    can_use_flash_attention,
     cudnn_sdp_enabled,
     enable_cudnn_sdp,
     enable_flash_sdp,
@@ -139,6 +186,7 @@ FUNCTIONS = (
     enable_mem_efficient_sdp,
     flash_sdp_enabled,
     fp16_bf16_reduction_math_sdp_allowed,
+    is_flash_attention_available,
     math_sdp_enabled,
     mem_efficient_sdp_enabled,
     sdp_kernel,

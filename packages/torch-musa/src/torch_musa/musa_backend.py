@@ -97,6 +97,11 @@ def _one_library(name: str, kind: str, backend: Any, current: Any) -> Any:
     )
 
 
+# Names of torch.backends.cuda that this module has under another name, and classes of torch.
+_OTHER_NAMES = {"cufft_plan_cache": "fft_plan_cache"}
+_CLASSES = {"SDPAParams": "_SDPAParams", "SDPBackend": "_SDPBackend"}
+
+
 class MusaBackend(types.ModuleType):
     """The module `torch.backends.musa`.
 
@@ -110,13 +115,19 @@ class MusaBackend(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         # The attention switches are imported on first access to a name that this module lacks.
+        missing = None
         if not name.startswith("_"):
-            from . import attention_switches
+            from . import attention_switches, cuda_names
 
             for function in attention_switches.FUNCTIONS:
                 if function.__name__ == name:
                     return function
-        raise AttributeError(f"module 'torch.backends.musa' has no attribute {name!r}")
+            if name in _OTHER_NAMES:
+                return getattr(self, _OTHER_NAMES[name])
+            if name in _CLASSES:
+                return getattr(torch._C, _CLASSES[name])
+            missing = cuda_names.advice("torch.backends.musa", name)
+        raise AttributeError(missing or f"module 'torch.backends.musa' has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
         from . import attention_switches

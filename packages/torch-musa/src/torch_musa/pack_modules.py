@@ -37,7 +37,9 @@ def why_missing(name):
 
     missing = extras.missing(name)
     if not missing:
-        return None
+        from . import cuda_names
+
+        return cuda_names.advice("torch.musa", name)
     from musa_runtime.installation import command
 
     wheels = f"{' and '.join(missing)} (the extra torch-musa[{name}])"

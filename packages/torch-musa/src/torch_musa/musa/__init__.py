@@ -30,6 +30,7 @@ from musa_runtime.device import (
     init,
     is_available,
     is_bf16_supported,
+    is_fp16_supported,
     is_initialized,
     is_tf32_supported,
     set_device,
@@ -80,6 +81,9 @@ from musa_runtime.memory import (
     set_per_process_memory_fraction,
     use_mem_pool,
 )
+from musa_runtime.memory import _dump_snapshot as _dump_snapshot
+from musa_runtime.memory import _record_memory_history as _record_memory_history
+from musa_runtime.memory import _set_allocator_settings as _set_allocator_settings
 from musa_runtime.musart import check_error, musart, musaStatus
 from musa_runtime.processes import ipc_collect
 from musa_runtime.random import (
@@ -162,6 +166,19 @@ if TYPE_CHECKING:  # names that __getattr__ imports on first access
 OutOfMemoryError = torch.OutOfMemoryError
 AcceleratorError = torch.AcceleratorError
 
+# Names in programs in which only "cuda" was replaced by "musa"; not in __all__. Others are submodules, such
+# as nvtx, or refused with advice by torch_musa.cuda_names.
+CUDAGraph = MUSAGraph
+CUDAPluggableAllocator = MUSAPluggableAllocator
+CudaError = MusaError
+DeferredCudaCallError = DeferredMusaCallError
+
+
+def _is_compiled() -> bool:
+    """Returns True: this module exists only where the device does. Programs call torch.cuda's function."""
+    return True
+
+
 has_half = True  # older programs test whether the device supports float16
 
 # torch.utils.checkpoint reads this attribute instead of is_initialized() to decide whether to save
@@ -190,7 +207,7 @@ _initialization.set_pack_loader(_load_packs)
 
 # Rarely used names are imported on first access, to keep `import torch` fast. Submodules have files
 # in this folder, for `import torch.musa.comm`; packs provide further ones.
-_SUBMODULES = ("comm", "flex_attention", "parallel", "sparse")
+_SUBMODULES = ("_memory_viz", "comm", "flex_attention", "nvtx", "parallel", "sparse")
 _TELEMETRY = (
     "clock_rate",
     "device_memory_used",
@@ -286,6 +303,7 @@ __all__ = [
     "is_available",
     "is_bf16_supported",
     "is_current_stream_capturing",
+    "is_fp16_supported",
     "is_initialized",
     "is_tf32_supported",
     "list_gpu_processes",

@@ -6,6 +6,9 @@ import torch
 
 from torch_musa.attention_switches import (
     allow_fp16_bf16_reduction_math_sdp as allow_fp16_bf16_reduction_math_sdp,
+    can_use_cudnn_attention as can_use_cudnn_attention,
+    can_use_efficient_attention as can_use_efficient_attention,
+    can_use_flash_attention as can_use_flash_attention,
     cudnn_sdp_enabled as cudnn_sdp_enabled,
     enable_cudnn_sdp as enable_cudnn_sdp,
     enable_flash_sdp as enable_flash_sdp,
@@ -13,6 +16,7 @@ from torch_musa.attention_switches import (
     enable_mem_efficient_sdp as enable_mem_efficient_sdp,
     flash_sdp_enabled as flash_sdp_enabled,
     fp16_bf16_reduction_math_sdp_allowed as fp16_bf16_reduction_math_sdp_allowed,
+    is_flash_attention_available as is_flash_attention_available,
     math_sdp_enabled as math_sdp_enabled,
     mem_efficient_sdp_enabled as mem_efficient_sdp_enabled,
     sdp_kernel as sdp_kernel,
