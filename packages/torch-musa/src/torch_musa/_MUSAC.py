@@ -17,3 +17,11 @@ def _musa_getCurrentRawStream(device_index: int) -> int:
     lazy_init()
     stream_id, index, _ = extension().current_stream(device_index)
     return extension().stream_native_handle(stream_id, index)
+
+
+class _musa_MUSAAllocator_AllocatorState:
+    """The type that torch's CUDA builds name `torch._C._cuda_CUDAAllocator_AllocatorState`.
+
+    `torch._inductor.cudagraph_trees` imports it for annotations once torch.backends.cuda.is_built() is True,
+    which torchada sets. Nothing creates an object of it.
+    """
