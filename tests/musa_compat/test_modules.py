@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Modules of the vendor's torch_musa: the objects behind their names, and the CMake package."""
+"""Modules of the vendor's torch_musa: the objects behind their names."""
 
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
 
 import torch_musa
+from tests.harness.subprocesses import run_code
 
 pytestmark = pytest.mark.once
 
@@ -59,34 +57,16 @@ def test_unified_memory_is_answered_with_a_warning():
         torch_musa.use_unified_cpu_allocator()
 
 
-PROJECT = """
-cmake_minimum_required(VERSION 3.22)
-project(check LANGUAGES CXX)
-find_package(TorchMusa REQUIRED)
-get_target_property(folders torch_musa INTERFACE_INCLUDE_DIRECTORIES)
-get_target_property(libraries torch_musa INTERFACE_LINK_LIBRARIES)
-message(STATUS "found: ${folders} ${libraries}")
-"""
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_cmake_finds_the_package(tmp_path: Path) -> None:
-    from torch_musa.core import cmake_prefix_path
-
-    (tmp_path / "CMakeLists.txt").write_text(PROJECT)
-    cmake = Path(sys.executable).with_name("cmake")
-    done = subprocess.run(
-        [
-            *(str(cmake), "-S", str(tmp_path), "-B", str(tmp_path / "build")),
-            *(f"-DCMAKE_PREFIX_PATH={cmake_prefix_path}", f"-DPython_EXECUTABLE={sys.executable}"),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+def test_a_lazy_call_waits_for_the_first_use_of_the_device() -> None:
+    code = (
+        "import torch\n"
+        "from torch_musa.core._lazy_init import _lazy_call\n"
+        "calls = []\n"
+        "_lazy_call(lambda: calls.append(1))\n"
+        "_lazy_call(lambda: calls.append(2), seed_all=True)\n"
+        "before = list(calls)\n"
+        "torch.musa.init()\n"
+        "_lazy_call(lambda: calls.append(3))\n"
+        "print(before, calls)\n"
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    (line,) = (line for line in done.stdout.splitlines() if "found:" in line)
-    folder, library = line.split("found: ")[1].split()
-    assert (Path(folder) / "torch_musa" / "csrc" / "core" / "MUSAGuard.h").is_file()
-    assert library == "musa::musa_runtime"
+    assert run_code(code) == "[] [1, 2, 3]\n"

@@ -3,6 +3,8 @@
 """The README of musa-compat lists all names; those that it lists as covered exist, and the others do not."""
 
 import importlib
+import re
+import sys
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -10,9 +12,15 @@ from pathlib import Path
 import pytest
 
 import torch_musa
+from musa_compat import musa_extension
 from tests.harness.subprocesses import run_code
 from tests.musa_compat import table
 from tests.musa_compat.table import README
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 pytestmark = pytest.mark.once
 
@@ -96,11 +104,16 @@ def test_a_row_without_a_reason_is_refused():
 
 
 def test_the_headers_are_those_of_the_table():
-    include = Path(README).parent / "src" / "musa_compat" / "include"
+    """The README repeats headers.toml, and the installed headers include these files."""
     listed = table.headers(TEXT)
-    assert set(listed) == {str(path.relative_to(include)) for path in include.rglob("*") if path.is_file()}
+    codegen = Path(README).parent / "codegen" / "headers.toml"
+    assert listed == {
+        f"torch_musa/{name}": target for name, target in tomllib.loads(codegen.read_text()).items()
+    }
+    site = musa_extension.LAYOUT.parent
     for name, target in listed.items():
-        assert f"#include <{target}>" in (include / name).read_text()
+        include = re.search(r'#include "(.+)"', (site / name).read_text())
+        assert include and (site / name).parent.joinpath(include[1]).resolve().match(f"*/include/{target}")
 
 
 DEPRECATED = """
@@ -131,6 +144,24 @@ def test_a_deprecated_name_warns_once_at_the_line_of_the_program(statement, name
     # torch_musa.core warns too, when a module of it is imported.
     assert int(count) == 1 + name.startswith("torch_musa.core.")
     assert " ".join(rest) == f"{name} is deprecated. Use {instead}. <child>\n"
+
+
+def test_code_of_a_library_is_not_warned(tmp_path):
+    (tmp_path / "of_vendor.py").write_text(
+        "import torch_musa.core.device\nfrom torch_musa.core import stream\n"
+    )
+    code = f"""
+import sys, warnings
+sys.path.insert(0, {str(tmp_path)!r})
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import of_vendor
+    print([str(warning.message) for warning in caught])
+    import torch_musa
+    torch_musa.optim.FusedAdam([torch_musa._impl.torch.zeros(2, requires_grad=True)])
+    print(len(caught))
+"""
+    assert run_code(code) == "[]\n1\n"
 
 
 def test_importing_torch_loads_only_the_import_hook():

@@ -187,6 +187,48 @@ def test_functions_of_an_inline_source_are_bound(musa, tmp_path: Path, implicit:
     assert ("torch/extension.h" in (tmp_path / "main.cpp").read_text()) == implicit
 
 
+# A program without torch's headers.
+STANDALONE = """
+#include <cstdio>
+#include <musa_runtime.h>
+int main() {
+  int count = 0;
+  const musaError_t error = musaGetDeviceCount(&count);
+  std::printf("%d %d", count, error == musaSuccess);
+}
+"""
+
+
+def test_a_standalone_program_is_built_and_its_path_returned(tmp_path: Path) -> None:
+    (tmp_path / "program.cpp").write_text(STANDALONE)
+    options = {"build_directory": str(tmp_path), "is_standalone": True}
+    path = cpp_extension.load("program", [str(tmp_path / "program.cpp")], **options)
+    assert path == str(tmp_path / "program")
+    # Its libraries are found without Python, and without LD_LIBRARY_PATH.
+    environment = {"MUSA_EMULATOR_DEVICES": "3", "PATH": "/usr/bin"}
+    done = subprocess.run([path], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "3 1"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_intermediate_files_are_removed_on_request(tmp_path: Path, kept: bool) -> None:
+    (tmp_path / "program.cpp").write_text(STANDALONE)
+    options = {"build_directory": str(tmp_path), "is_standalone": True, "keep_intermediates": kept}
+    cpp_extension.load("program", [str(tmp_path / "program.cpp")], **options)
+    assert bool([*tmp_path.glob("*.o"), *tmp_path.glob("build.ninja")]) is kept
+    assert (tmp_path / "program").is_file() and (tmp_path / "program.cpp").is_file()
+
+
+def test_a_folder_that_every_build_has_is_not_ported_when_it_is_named_again(tmp_path: Path) -> None:
+    """Programs pass `include_paths()` as include_dirs; that of musa-compat has site-packages."""
+    (tmp_path / "one.cu").write_text("#include <cuda_runtime.h>\ncudaStream_t stream;\n")
+    options = {"build_directory": str(tmp_path), "is_python_module": False}
+    cpp_extension.load(
+        "one", [str(tmp_path / "one.cu")], extra_include_paths=cpp_extension.include_paths(), **options
+    )
+    assert sorted(path.name for path in (tmp_path / "ported").iterdir()) == ["sources", "torch"]
+
+
 def test_an_error_of_compilation_names_its_place(tmp_path: Path) -> None:
     (tmp_path / "wrong.mu").write_text("__global__ void k() {\n  undefined_name();\n}\n")
     with pytest.raises(RuntimeError, match=r"wrong\.mu:2:.*undefined_name"):

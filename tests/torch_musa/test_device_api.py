@@ -7,7 +7,9 @@ import pickle
 
 import pytest
 import torch
+from packaging.version import Version
 
+import torch_musa
 from musa_runtime.errors import InvalidDeviceError
 from tests.harness.subprocesses import run_code
 
@@ -38,9 +40,17 @@ def test_names_that_are_public_exist_and_are_listed_once(musa):
     assert [name for name in musa.__all__ if not hasattr(musa, name)] == []
 
 
-def test_names_that_musa_cannot_serve_are_absent(musa):
-    # With these names, libraries would conclude that cuBLAS-like handles exist.
-    assert not hasattr(musa, "current_blas_handle")
+def test_devices_are_exchanged_as_torch_s_compiler_does(musa):
+    assert musa._exchange_device(-1) == musa._maybe_exchange_device(-1) == -1
+    assert musa._exchange_device(0) == musa._maybe_exchange_device(0) == musa.current_device() == 0
+    with pytest.raises(InvalidDeviceError):
+        musa._exchange_device(musa.device_count())
+
+
+def test_the_version_is_that_of_the_vendor_release_whose_behaviour_it_has(musa):
+    # torchada switches workarounds on below 2.11.0.post2 and 2.13.0.
+    version = Version(musa.__version__)
+    assert Version("2.13.0") <= version and version.local == torch_musa.__version__
 
 
 @pytest.mark.parametrize("device", [None, 0, "musa", "musa:0", torch.device("cpu"), -1])

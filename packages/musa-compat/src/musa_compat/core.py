@@ -3,7 +3,7 @@
 """`torch_musa.core`: the vendor's module folder, and the CMake path of `TorchMusa`."""
 
 import importlib
-from pathlib import Path
+from importlib import metadata
 
 from .deprecation import warn_once
 
@@ -13,8 +13,9 @@ __path__ = []
 
 warn_once("torch_musa.core", "torch.musa")
 
-# For CMAKE_PREFIX_PATH: find_package(TorchMusa).
-cmake_prefix_path = str(Path(__file__).parent / "cmake")
+# For CMAKE_PREFIX_PATH: find_package(TorchMusa). Programs also use cmake_prefix_path + "/TorchMusa", and the
+# folder two levels above, as that of lib.
+cmake_prefix_path = str(metadata.distribution("musa-compat").locate_file("torch_musa/share/cmake"))
 
 _MODULES = ("_lazy_init", "_utils", "amp", "device", "mccl", "memory", "mudnn", "random", "stream")
 

@@ -6,6 +6,7 @@ The rules are those of `musa-port`, except that files keep their names apart fro
 for `.cu` and `.cuh`), because a setup.py lists the resulting files.
 """
 
+import logging
 import re
 import shutil
 from pathlib import Path
@@ -16,6 +17,8 @@ from musa_port.files import SUFFIXES, InputError
 
 from .deprecation import warn_once
 
+# Programs set its level. A file's warnings are those of musa-port, which the build prints.
+LOGGER = logging.getLogger("torch_musa.utils.simple_porting")
 # Programs assign other tables: suffixes of the results, and replacements for every `SimplePorting`.
 EXT_REPLACED_MAPPING = {"cu": "mu", "cuh": "muh"}
 _MAPPING_RULE = {}

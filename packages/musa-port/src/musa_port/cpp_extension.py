@@ -32,6 +32,7 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,10 @@ CUDA_HOME = _cuda_home()
 CUDNN_HOME = None
 ROCM_HOME = HIP_HOME = SYCL_HOME = None
 IS_HIP_EXTENSION = False
+
+# Not by torch's include_paths() and library_paths(), which programs such as torchada replace by functions
+# that call ours.
+_TORCH = Path(torch.__file__).parent
 
 KERNEL_SUFFIXES = (".mu",)
 CUDA_SUFFIXES = (".cu",)
@@ -127,6 +132,22 @@ def _extension(
     extension.language = "c++"
     extension.with_musa = with_musa
     return extension
+
+
+@dataclass(frozen=True)
+class InstalledHeaders:
+    """Headers in a wheel that extensions are built with, such as those of musa-compat.
+
+    An extension has them in its attribute `installed_headers`.
+
+    Attributes:
+        folders (list of str): include folders, which are not ported with those of the extension.
+        torch (Path): torch's CUDA headers, written by `musa_port.port_torch_headers`. Otherwise each build
+            ports them.
+    """
+
+    folders: list[str]
+    torch: Path
 
 
 class BuildExtension(build_ext):
@@ -185,6 +206,7 @@ class BuildExtension(build_ext):
             ],
             objects=ext.extra_objects,
             torch_headers=Path(self.build_temp).resolve() / "ported_torch",
+            installed=getattr(ext, "installed_headers", None),
             with_musa=ext.with_musa,
         )
         recipe.build(verbose=self.verbose > 0)
@@ -201,6 +223,9 @@ def load(
     verbose: bool = False,
     with_musa: bool | None = None,
     is_python_module: bool = True,
+    is_standalone: bool = False,
+    keep_intermediates: bool = True,
+    installed_headers: InstalledHeaders | None = None,
 ) -> Any:
     """Builds an extension if its sources, headers or options have changed, and loads it.
 
@@ -217,6 +242,11 @@ def load(
         with_musa (bool): accepted like torch's `with_cuda`, but ignored: the suffixes of sources decide.
         is_python_module (bool): return the imported module; otherwise load the library, which registers its
             operators under `torch.ops`, and return None.
+        is_standalone (bool): build an executable, and return its path. The file has the name `name`, and
+            finds the libraries of torch, the runtime and the SDK where they are now.
+        keep_intermediates (bool): if False, object files and ported sources are removed after the build, so
+            that the next call compiles again.
+        installed_headers (InstalledHeaders): headers of another package.
 
     Raises:
         RuntimeError: if compilation fails; the message contains the compiler's output.
@@ -229,12 +259,14 @@ def load(
         name=name,
         sources=files,
         folder=folder.resolve(),
-        target=folder.resolve() / f"{name}.so",
+        target=folder.resolve() / (name if is_standalone else f"{name}.so"),
         include_paths=[Path(path).resolve() for path in extra_include_paths or []],
         cflags=extra_cflags or [],
         musa_cflags=extra_musa_cflags or [],
         ldflags=extra_ldflags or [],
         objects=[],
+        standalone=is_standalone,
+        installed=installed_headers,
     )
     # If several processes, such as torchrun's, load the same extension at once, one of them builds
     # it.
@@ -242,10 +274,14 @@ def load(
     if baton.try_acquire():
         try:
             recipe.build(verbose)
+            if not keep_intermediates:
+                recipe.remove_intermediates()
         finally:
             baton.release()
     else:
         baton.wait()
+    if is_standalone:
+        return str(recipe.target)
     library = _loadable(recipe.target)
     if not is_python_module:
         torch.ops.load_library(library)
@@ -318,14 +354,15 @@ def include_paths() -> list[str]:
     """Returns the include folders of extensions: the runtime's, the SDK's, torch's."""
     from musa_runtime import config
 
-    return [config.include_dir(), os.path.join(config.musa_home(), "include"), *of_torch.include_paths()]
+    torch_folders = [str(_TORCH / "include"), str(_TORCH / "include/torch/csrc/api/include")]
+    return [config.include_dir(), os.path.join(config.musa_home(), "include"), *torch_folders]
 
 
 def library_paths() -> list[str]:
     """Returns the library folders of extensions."""
     from musa_runtime import config
 
-    return [config.library_dir(), os.path.join(config.musa_home(), "lib"), *of_torch.library_paths()]
+    return [config.library_dir(), os.path.join(config.musa_home(), "lib"), str(_TORCH / "lib")]
 
 
 class _Recipe:
@@ -344,6 +381,8 @@ class _Recipe:
         objects: Sequence[str],
         torch_headers: Path | None = None,
         with_musa: bool = True,
+        standalone: bool = False,
+        installed: InstalledHeaders | None = None,
     ) -> None:
         self.name = name
         self.sources = sources
@@ -355,14 +394,20 @@ class _Recipe:
         self.ldflags = ldflags
         self.objects = objects
         self.torch_headers = torch_headers or folder / "ported" / "torch"
+        self.installed = installed
         self.with_musa = with_musa
+        self.standalone = standalone
 
     def build(self, verbose: bool) -> None:
         missing = [str(source) for source in self.sources if not source.is_file()]
         if missing:
             raise RuntimeError(f"{self.name}: there is no {', '.join(missing)}")
         self.folder.mkdir(parents=True, exist_ok=True)
-        headers = list(self.include_paths)
+        system = [*include_paths(), *(self.installed.folders if self.installed else []), _python_include()]
+        # Programs also name folders of `include_paths`. A build with CUDA sources ports the others.
+        headers = [
+            path for path in self.include_paths if str(path) not in {os.path.realpath(p) for p in system}
+        ]
         after: list[Path] = []
         of_kernels: list[str] = []
         sources, cflags, musa_cflags = self.sources, self.cflags, self.musa_cflags
@@ -378,7 +423,7 @@ class _Recipe:
                 print(f"{self.name}: ignored options of nvcc: {' '.join(translated.dropped)}")
             cflags, musa_cflags = port_macros(cflags), port_macros(translated.kept)
         elif kernels:
-            after = [_torch_headers(self.torch_headers)]
+            after = [self.installed.torch if self.installed else _torch_headers(self.torch_headers)]
             of_kernels = [f"-I{include_dir()}"]
         if kernels:
             compile_musa = [
@@ -394,7 +439,7 @@ class _Recipe:
             "-DTORCH_API_INCLUDE_EXTENSION_H",
             f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
             *(f"-I{path}" for path in headers),
-            *(f"-isystem{path}" for path in [*include_paths(), _python_include()]),
+            *(f"-isystem{path}" for path in system),
             *(f"-idirafter{path}" for path in after),
         ]
         compile_musa += [*common, *of_kernels, *musa_cflags]
@@ -402,6 +447,14 @@ class _Recipe:
         if forced:
             compile_cxx = [*compile_musa, *cflags]
         libraries = library_paths()
+        if self.standalone:
+            # An executable has no Python, and no process that has loaded the SDK for it: its libraries are
+            # linked whether or not it calls them, because libmusa_runtime.so needs them and does not find
+            # them itself.
+            linked = [*(f"-Wl,-rpath,{path}" for path in libraries), "-Wl,--no-as-needed"]
+            linked += ["-lc10", "-ltorch_cpu", "-ltorch", *runtime, *(["-lmusa"] if self.with_musa else [])]
+        else:
+            linked = ["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python", *runtime]
         _ninja.build(
             folder=self.folder,
             target=self.target,
@@ -415,16 +468,22 @@ class _Recipe:
             compile_musa=compile_musa,
             link=[
                 *of_torch.get_cxx_compiler().split(),
-                "-shared",
+                *([] if self.standalone else ["-shared"]),
                 *self.objects,
                 *(f"-L{path}" for path in libraries),
-                *["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python", *runtime],
+                *linked,
                 *self.ldflags,
             ],
             sources=sources,
             is_kernel=_is_kernel,
             verbose=verbose,
         )
+
+    def remove_intermediates(self) -> None:
+        """Removes what the build wrote, except the target."""
+        shutil.rmtree(self.folder / "ported", ignore_errors=True)
+        for path in [*self.folder.glob("*.o"), self.folder / "build.ninja"]:
+            path.unlink(missing_ok=True)
 
 
 def _is_kernel(source: Path) -> bool:
@@ -444,7 +503,7 @@ def _ported(recipe: _Recipe, headers: list[Path]) -> tuple[list[Path], list[Path
     place = recipe.folder / "ported"
     of_headers = [port_folder(folder, place / f"include{i}") for i, folder in enumerate(headers)]
     sources = port_sources(recipe.sources, place / "sources")
-    after = [_torch_headers(recipe.torch_headers)]
+    after = [recipe.installed.torch if recipe.installed else _torch_headers(recipe.torch_headers)]
     return sources, of_headers, after, ["-include", str(prelude()), f"-I{include_dir()}"]
 
 

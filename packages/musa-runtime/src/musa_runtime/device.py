@@ -121,6 +121,23 @@ def set_device(device: Device) -> None:
         extension().set_device(device_index(index))
 
 
+def _exchange_device(device: int) -> int:
+    """Makes a device the current one and returns the previous one, as `torch.cuda._exchange_device`; torch's
+    compiler calls it. Does nothing for a negative index, and returns -1."""
+    if device < 0:
+        return -1
+    lazy_init()
+    return extension().exchange_device(device_index(device))
+
+
+def _maybe_exchange_device(device: int) -> int:
+    """The same, but creates no context on a device that has none."""
+    if device < 0:
+        return -1
+    lazy_init()
+    return extension().maybe_exchange_device(device_index(device))
+
+
 class device:
     """Context manager that changes the current device. None and negative indices change nothing.
 

@@ -35,3 +35,11 @@ def _musa_synchronize() -> None:
 def _get_allow_tf32() -> bool:
     """Whether products of float32 matrices may use TF32: `torch.backends.musa.matmul.allow_tf32`."""
     return torch.backends.musa.matmul.allow_tf32  # type: ignore[attr-defined]
+
+
+class _musa_MUSAAllocator_AllocatorState:
+    """The type that torch's CUDA builds name `torch._C._cuda_CUDAAllocator_AllocatorState`.
+
+    `torch._inductor.cudagraph_trees` imports it for annotations once torch.backends.cuda.is_built() is True,
+    which torchada sets. Nothing creates an object of it.
+    """

@@ -14,6 +14,8 @@ from musa_runtime import device as _utils  # noqa: F401 - torch.load calls its _
 from musa_runtime import graphs, memory, ops, profiler, random, streams
 from musa_runtime import initialization as _initialization
 from musa_runtime import markers as mttx
+from musa_runtime.device import _exchange_device as _exchange_device
+from musa_runtime.device import _maybe_exchange_device as _maybe_exchange_device
 from musa_runtime.device import _sleep as _sleep
 from musa_runtime.device import (
     can_device_access_peer,
@@ -123,12 +125,14 @@ from musa_runtime.streams import (
     _set_stream_by_id as _set_stream_by_id,
 )
 from torch_musa import pack_modules
+from torch_musa._version import __version__ as _package_version
 from torch_musa.autocast import get_amp_supported_dtype
 
 if TYPE_CHECKING:  # names that __getattr__ imports on first access
     from types import ModuleType
 
     from musa_runtime import comm, flex_attention, parallel, sparse
+    from musa_runtime.blas_handles import current_blas_handle
     from musa_runtime.legacy_types import (  # noqa: F401 - in __all__
         BFloat16Storage,
         BFloat16Tensor,
@@ -162,6 +166,11 @@ if TYPE_CHECKING:  # names that __getattr__ imports on first access
         temperature,
         utilization,
     )
+
+# The release of the vendor's torch_musa whose behaviour this module has, with this package's version as the
+# local part. Programs such as torchada switch workarounds on for older releases, and none of those is needed
+# here: docs/design/compat.md.
+__version__ = f"2.13.0+{_package_version}"
 
 OutOfMemoryError = torch.OutOfMemoryError
 AcceleratorError = torch.AcceleratorError
@@ -225,6 +234,11 @@ _LEGACY_TYPES = (
         for kind in ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
     ),
 )
+_homes = {  # name -> module of musa_runtime
+    "current_blas_handle": "blas_handles",
+    **dict.fromkeys(_TELEMETRY, "telemetry"),
+    **dict.fromkeys(_LEGACY_TYPES, "legacy_types"),
+}
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -233,7 +247,7 @@ def __getattr__(name: str) -> ModuleType:
             return importlib.import_module(f"torch.musa.{name}")
         except ModuleNotFoundError as error:  # a dependency of the pack's module is missing
             raise AttributeError(str(error)) from error
-    home = "telemetry" if name in _TELEMETRY else "legacy_types" if name in _LEGACY_TYPES else None
+    home = _homes.get(name)
     if home is None:
         missing = None if name.startswith("_") else pack_modules.why_missing(name)
         raise AttributeError(missing or f"module 'torch.musa' has no attribute {name!r}")
@@ -243,7 +257,7 @@ def __getattr__(name: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES, *pack_modules.names(), *_TELEMETRY, *_LEGACY_TYPES})
+    return sorted({*globals(), *_SUBMODULES, *pack_modules.names(), *_homes})
 
 
 # Listed explicitly, so that readers find the contents of `torch.musa` here.
@@ -268,6 +282,7 @@ __all__ = [
     "check_error",
     "clock_rate",
     "comm",
+    "current_blas_handle",
     "current_device",
     "current_stream",
     "default_generators",

@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// Copyright (c) torch_musa contributors
-#pragma once
-
-#include <c10/musa/MUSAStream.h>
