@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.once, pytest.mark.needs("musa-ops-math"), pytest.mark.
 # Names that are neither, each with the reason.
 LISTED = {
     "torch.cuda": {
-        "current_blas_handle": "the runtime has no handle of muBLAS",
         "profiler.DEFAULT_FLAGS": "options of cudaProfilerInitialize, which CUDA has dropped",
     },
     "torch.backends.cudnn": {
