@@ -55,6 +55,7 @@ DOCUMENTED = {
         "MUSA_VISIBLE_DEVICES": r"(?!)",
         "MUSA_LAUNCH_BLOCKING": FLAG,
         "TORCH_MUSA_OPS": r"\s*",
+        "TORCH_MUSA_OPS_FILE": r"(none)?",
         "TORCH_MUSA_FALLBACK": r"(allow|warn|error)?",
         "TORCH_MUSA_FLOAT64": FLAG,
         "TORCH_MUSA_CHECK_INDICES": FLAG,
@@ -109,7 +110,7 @@ DOCUMENTED = {
 # Paths and commands of other programs: any value may be right, and a wrong one is named when it is used.
 FREE = {
     *("MUSA_HOME", "PYTORCH_MCC", "PYTORCH_REPO_PATH", "CXX", "CC", "MUSA_HOST_CXX", "MUSA_HOST_CC"),
-    *("MUSA_EMULATOR_CLANG", "MUSA_NVCC"),
+    *("MUSA_EMULATOR_CLANG", "MUSA_NVCC", "XDG_CONFIG_HOME"),
 }
 # Read by torch, by a compiler, or by builds, tested in tests/musa_port and tests/musa_cuda; set by launchers.
 ELSEWHERE = {
