@@ -227,10 +227,22 @@ def _target() -> torch.Tensor:
 
 
 OWN |= {
-    "mm.dtype": [lambda: ((_half(3, 4), _half(4, 5), torch.float32), {})],
-    "bmm.dtype": [lambda: ((_half(2, 3, 4), _half(2, 4, 5), torch.float32), {})],
-    "addmm.dtype": [lambda: ((_half(3, 5), _half(3, 4), _half(4, 5), torch.float32), {})],
-    "baddbmm.dtype": [lambda: ((_half(2, 3, 5), _half(2, 3, 4), _half(2, 4, 5), torch.float32), {})],
+    "mm.dtype": [
+        lambda: ((_half(3, 4), _half(4, 5), torch.float32), {}),
+        lambda: ((_tensor(3, 4), _tensor(4, 5), torch.float32), {}),
+    ],
+    "bmm.dtype": [
+        lambda: ((_half(2, 3, 4), _half(2, 4, 5), torch.float32), {}),
+        lambda: ((_tensor(2, 3, 4), _tensor(2, 4, 5), torch.float32), {}),
+    ],
+    "addmm.dtype": [
+        lambda: ((_half(3, 5), _half(3, 4), _half(4, 5), torch.float32), {}),
+        lambda: ((_tensor(3, 5), _tensor(3, 4), _tensor(4, 5), torch.float32), {}),
+    ],
+    "baddbmm.dtype": [
+        lambda: ((_half(2, 3, 5), _half(2, 3, 4), _half(2, 4, 5), torch.float32), {}),
+        lambda: ((_tensor(2, 3, 5), _tensor(2, 3, 4), _tensor(2, 4, 5), torch.float32), {}),
+    ],
 }
 _STATISTICS = (_tensor(3), _tensor(3), _tensor(3), _tensor(3, low=0.5))
 OWN |= {

@@ -315,11 +315,12 @@ bool addbmm_in_place_served(
       self.size(1) == batch2.size(2);
 }
 
-// ---- products of 16-bit numbers with a FLOAT result. Widening the factors is exact, whereas rounding the product is
-// not.
+// ---- products with a given dtype: that of the factors, or FLOAT for factors of 16 bits. Widening the factors is exact,
+// whereas rounding the product is not.
 
 bool widens(const at::Tensor& factor, at::ScalarType dtype) {
-  return contains(reduced_types, factor.scalar_type()) && (dtype == at::kFloat || dtype == factor.scalar_type());
+  const at::ScalarType own = factor.scalar_type();
+  return dtype == own || (dtype == at::kFloat && contains(reduced_types, own));
 }
 
 void multiply_wide(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
@@ -348,7 +349,7 @@ struct Wide {
     return out;
   }
   static bool product_served(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
-    return serves<reduced_types>(a, b) && match(a, b, dims) && widens(a, dtype);
+    return serves<matrix_types>(a, b) && match(a, b, dims) && widens(a, dtype);
   }
 
   static at::Tensor& product_out(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, at::Tensor& out) {
