@@ -11,6 +11,7 @@ is re-entrant because packs may use the device while they register.
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 
@@ -28,6 +29,7 @@ _pack_loader: Callable[[], Mapping[str, str] | None] | None = None
 _queued: dict[
     tuple[Hashable, ...], Callable[[], object]
 ] = {}  # key -> call; a later call with an equal key replaces the earlier one
+_numbers = itertools.count()
 _observers: list[Callable[[bool], object]] = []
 
 
@@ -92,6 +94,16 @@ def call_when_initialized(call: Callable[[], object], key: tuple[Hashable, ...])
             _queued[key] = call
             return
     call()
+
+
+def lazy_call(callable: Callable[[], object], **kwargs: object) -> None:
+    """Run `callable()` now if the device is initialised, otherwise when it is, as `torch.cuda._lazy_call`.
+
+    Args:
+        kwargs: `seed` and `seed_all`, which torch passes for functions that seed; the order of calls is kept
+            for all functions.
+    """
+    call_when_initialized(callable, ("_lazy_call", next(_numbers)))
 
 
 def _initialize() -> None:

@@ -10,6 +10,8 @@ from musa_runtime import device
 from musa_runtime._load import extension
 from musa_runtime.initialization import lazy_init
 
+from . import entry_points
+
 
 def _musa_getCurrentRawStream(device_index: int) -> int:
     """Returns the SDK's handle (`musaStream_t`) of the device's current stream as an int.
@@ -33,8 +35,13 @@ def _musa_synchronize() -> None:
 
 
 def _get_allow_tf32() -> bool:
-    """Whether products of float32 matrices may use TF32: `torch.backends.musa.matmul.allow_tf32`."""
-    return torch.backends.musa.matmul.allow_tf32  # type: ignore[attr-defined]
+    """Whether products or convolutions of float32 may use TF32.
+
+    True if `torch.backends.musa.matmul.allow_tf32` is, or `allow_tf32` of a pack's library in `torch.backends`.
+    """
+    libraries = [getattr(torch.backends, one.name) for one in entry_points.select(entry_points.PLACEHOLDERS)]
+    matmul = torch.backends.musa.matmul  # type: ignore[attr-defined]
+    return any(getattr(one, "allow_tf32", False) for one in (matmul, *libraries))
 
 
 class _musa_MUSAAllocator_AllocatorState:

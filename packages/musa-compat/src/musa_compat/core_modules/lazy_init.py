@@ -2,10 +2,6 @@
 # Copyright (c) torch_musa contributors
 """`torch_musa.core._lazy_init`."""
 
-import itertools
-
-from musa_runtime.initialization import call_when_initialized
-
 from ..forwarding import forward, same
 
 __getattr__, __dir__ = forward(
@@ -13,6 +9,7 @@ __getattr__, __dir__ = forward(
     same(
         "_initialized",
         "_is_in_bad_fork",
+        "_lazy_call",
         "_lazy_init",
         "check_error",
         "current_device",
@@ -24,15 +21,3 @@ __getattr__, __dir__ = forward(
         "MusaError",
     ),
 )
-_numbers = itertools.count()
-
-
-def _lazy_call(callable, **kwargs):
-    """Calls a function now if the device is initialized, otherwise when it is, as `torch.cuda._lazy_call`.
-
-    Args:
-        callable (function): called without arguments.
-        kwargs: `seed` and `seed_all`, which torch passes for functions that seed; the order of calls is kept
-            for all functions.
-    """
-    call_when_initialized(callable, ("torch_musa.core._lazy_init._lazy_call", next(_numbers)))

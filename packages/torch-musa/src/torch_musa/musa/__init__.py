@@ -49,6 +49,7 @@ from musa_runtime.graphs import (
     is_current_stream_capturing,
     make_graphed_callables,
 )
+from musa_runtime.initialization import lazy_call as _lazy_call  # noqa: F401 - programs call torch.cuda's
 from musa_runtime.initialization import lazy_init as _lazy_init  # noqa: F401 - torch's C++ calls it
 from musa_runtime.memory import (
     MemPool,
