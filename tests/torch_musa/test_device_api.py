@@ -48,9 +48,9 @@ def test_devices_are_exchanged_as_torch_s_compiler_does(musa):
 
 
 def test_the_version_is_that_of_the_vendor_release_whose_behaviour_it_has(musa):
-    # torchada switches workarounds on below 2.11.0.post2, which are not needed, and below 2.13.0.
+    # torchada switches workarounds on below 2.11.0.post2 and 2.13.0.
     version = Version(musa.__version__)
-    assert Version("2.11.0.post2") <= version < Version("2.13.0") and version.local == torch_musa.__version__
+    assert Version("2.13.0") <= version and version.local == torch_musa.__version__
 
 
 @pytest.mark.parametrize("device", [None, 0, "musa", "musa:0", torch.device("cpu"), -1])

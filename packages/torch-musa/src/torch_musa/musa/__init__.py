@@ -169,9 +169,9 @@ if TYPE_CHECKING:  # names that __getattr__ imports on first access
     )
 
 # The release of the vendor's torch_musa whose behaviour this module has, with this package's version as the
-# local part. Programs such as torchada switch workarounds on for older releases, and here those of 2.11
-# are not needed, that of 2.12 is: docs/design/compat.md.
-__version__ = f"2.12.0+{_package_version}"
+# local part. Programs such as torchada switch workarounds on for older releases, and none of those is needed
+# here: docs/design/compat.md.
+__version__ = f"2.13.0+{_package_version}"
 
 OutOfMemoryError = torch.OutOfMemoryError
 AcceleratorError = torch.AcceleratorError
