@@ -54,11 +54,11 @@ def temporary_memory(function) -> int:
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize(("heads", "columns"), [(8, ROWS), (2, ROWS), (8, 77)])
-def test_attention_of_every_mask(
-    mask: str, heads: int, columns: int, dtype: torch.dtype
-) -> None:
+def test_attention_of_every_mask(mask: str, heads: int, columns: int, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    operands = [torch.randn(2, count, rows, 64).to(dtype) for count, rows in ((8, ROWS), *[(heads, columns)] * 2)]
+    operands = [
+        torch.randn(2, count, rows, 64).to(dtype) for count, rows in ((8, ROWS), *[(heads, columns)] * 2)
+    ]
     given = MASKS[mask]()
     if given is not None:
         given = given[..., :columns]
@@ -101,7 +101,9 @@ def test_attention_of_few_queries_over_a_padded_cache(rows: int) -> None:
     k, v = (torch.randn(2, 2, 300, 64).half() for _ in range(2))
     mask = torch.arange(300) < torch.tensor([300, 41])[:, None, None, None]
     expected = attention([q.double(), k.double(), v.double()], mask, False)
-    for one, other in zip(attention([q.to("musa"), k.to("musa"), v.to("musa")], mask.to("musa"), False), expected):
+    for one, other in zip(
+        attention([q.to("musa"), k.to("musa"), v.to("musa")], mask.to("musa"), False), expected
+    ):
         assert (one.cpu().double() - other).abs().max().item() <= 4e-3 * max(1.0, other.abs().max().item())
 
 
@@ -118,7 +120,9 @@ def test_batch_norm_and_its_gradients(shape: tuple[int, ...], dtype: torch.dtype
         out = norm(leaf)
         out.backward(weights.to(device, to))
         state = [norm.running_mean, norm.running_var]
-        return [one.detach().cpu().double() for one in (out, leaf.grad, norm.weight.grad, norm.bias.grad, *state)]
+        return [
+            one.detach().cpu().double() for one in (out, leaf.grad, norm.weight.grad, norm.bias.grad, *state)
+        ]
 
     for musa, expected in zip(results("musa"), results("cpu", torch.float64)):
         near = 2e-5 if dtype == torch.float32 else 2e-3

@@ -277,7 +277,16 @@ def test_a_group_of_files_has_one_text_in_every_clone(tmp_path, arguments, equal
         (folder / "CMakeLists.txt").write_text(GROUPED)
         for name in ("one", "two"):
             (folder / f"{name}.cpp").write_text(f"int {name};\n")
-        command = [packages.VENV / "bin" / "cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build", *arguments]
+        command = [
+            packages.VENV / "bin" / "cmake",
+            "-G",
+            "Ninja",
+            "-S",
+            folder,
+            "-B",
+            folder / "build",
+            *arguments,
+        ]
         subprocess.run(command, check=True, capture_output=True, env=packages.build_environment())
         texts.update(path.read_text() for path in folder.glob("build/**/unity_*.cxx"))
     assert len(texts) == (1 if equal else 2)

@@ -63,8 +63,8 @@ CCACHE = {
     "CCACHE_SLOPPINESS": "pch_defines,time_macros",
 }
 CMAKE_WITH_CCACHE = (
-    # When CMake's precompiled header is made again, ccache reads the old one instead of the headers that changed, and
-    # returns a file that was made of others.
+    # When CMake's precompiled header is made again, ccache reads the old one instead of the headers that
+    # changed, and returns a file that was made of others.
     "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
     # A group of files includes them by relative paths, so that its text is the same in every clone.
     "-DCMAKE_UNITY_BUILD_RELOCATABLE=ON",

@@ -112,8 +112,7 @@ Bias for_efficient(const Attention& a, const Bias& bias) {
   }
   constexpr int64_t multiple = 16;
   const int64_t columns = a.k.size(2), missing = (multiple - columns % multiple) % multiple;
-  const at::Tensor rows =
-      missing == 0 ? *bias : at::constant_pad_nd(*bias, {0, missing}).narrow(3, 0, columns);
+  const at::Tensor rows = missing == 0 ? *bias : at::constant_pad_nd(*bias, {0, missing}).narrow(3, 0, columns);
   return rows.expand({a.q.size(0), a.q.size(1), a.q.size(2), columns});
 }
 
@@ -157,16 +156,20 @@ std::array<at::Tensor, 3> gradients_by(
   const int64_t l = a.q.size(2), s = a.k.size(2);
   switch (kernel) {
     case Kernel::cudnn:
-      return first_three(at::_scaled_dot_product_cudnn_attention_backward(
-          grad_out, a.q, a.k, a.v, out, lse.unsqueeze(-1), unused, unused, for_cudnn(a, bias).value_or(at::Tensor()),
-          {}, {}, l, s, /*dropout_p=*/0.0, a.causal, a.scale));
+      return first_three(
+          at::_scaled_dot_product_cudnn_attention_backward(
+              grad_out, a.q, a.k, a.v, out, lse.unsqueeze(-1), unused, unused,
+              for_cudnn(a, bias).value_or(at::Tensor()), {}, {}, l, s, /*dropout_p=*/0.0, a.causal, a.scale));
     case Kernel::efficient:
-      return first_three(at::_scaled_dot_product_efficient_attention_backward(
-          grad_out, a.q, a.k, a.v, for_efficient(a, bias).value_or(at::Tensor()), out, for_efficient_gradients(lse),
-          unused.select(0, 0), unused.select(0, 1), /*dropout_p=*/0.0, {true, true, true, false}, a.causal, a.scale));
+      return first_three(
+          at::_scaled_dot_product_efficient_attention_backward(
+              grad_out, a.q, a.k, a.v, for_efficient(a, bias).value_or(at::Tensor()), out, for_efficient_gradients(lse),
+              unused.select(0, 0), unused.select(0, 1), /*dropout_p=*/0.0, {true, true, true, false}, a.causal,
+              a.scale));
     default:
-      return first_three(at::_scaled_dot_product_flash_attention_backward(
-          grad_out, a.q, a.k, a.v, out, lse, {}, {}, l, s, /*dropout_p=*/0.0, a.causal, unused, unused, a.scale));
+      return first_three(
+          at::_scaled_dot_product_flash_attention_backward(
+              grad_out, a.q, a.k, a.v, out, lse, {}, {}, l, s, /*dropout_p=*/0.0, a.causal, unused, unused, a.scale));
   }
 }
 
@@ -219,8 +222,7 @@ bool device_flash_backward(
   const Kernel kernel = kernel_of_gradients(forward, given, bias, grad_out, out, lse);
   const bool copies = kernel != Kernel::cudnn && given.q.size(1) != given.k.size(1);
   const Attention a = copies ? with_every_head(given) : given;
-  const std::array results{
-      grad_q, copies ? at::empty_like(a.k) : grad_k, copies ? at::empty_like(a.v) : grad_v};
+  const std::array results{grad_q, copies ? at::empty_like(a.k) : grad_k, copies ? at::empty_like(a.v) : grad_v};
   const auto make = [&] { return gradients_by(kernel, a, bias, grad_out, out, lse); };
   const auto overwrites = [&](const at::Tensor& result) {
     return overlaps(result, {&grad_out, &a.q, &a.k, &a.v, &out, &lse});

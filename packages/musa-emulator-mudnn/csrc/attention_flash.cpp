@@ -93,9 +93,7 @@ at::Tensor by_rows(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
 // Whether a device kernel of torch can support it: causal only if there are as many queries as keys.
 bool suits_device(const Problem& p) { return suits_torch(p) && (!p.causal || p.q.size(2) == p.k.size(2)); }
 
-Attention attention_of(const Problem& p) {
-  return {dense(p.q), dense(p.k), dense(p.v), p.mask, p.causal, p.scale};
-}
+Attention attention_of(const Problem& p) { return {dense(p.q), dense(p.k), dense(p.v), p.mask, p.causal, p.scale}; }
 
 void flash(const Problem& p, const at::Tensor& out, const at::Tensor& lse) {
   if (!kOnHost && suits_device(p) && device_flash(attention_of(p), out, lse)) {
@@ -162,8 +160,7 @@ void flash_backward(
     const Problem& p, const at::Tensor& grad_out, const at::Tensor& out, const at::Tensor& lse,
     const Gradients& gradients) {
   if (!kOnHost && suits_device(p) &&
-      device_flash_backward(
-          attention_of(p), dense(grad_out), dense(out), lse, gradients.q, gradients.k, gradients.v)) {
+      device_flash_backward(attention_of(p), dense(grad_out), dense(out), lse, gradients.q, gradients.k, gradients.v)) {
     return;
   }
   const at::Tensor sums = finite(p, lse);

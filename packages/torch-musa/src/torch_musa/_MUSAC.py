@@ -37,9 +37,11 @@ def _musa_synchronize() -> None:
 def _get_allow_tf32() -> bool:
     """Whether products or convolutions of float32 may use TF32.
 
-    True if `torch.backends.musa.matmul.allow_tf32` is, or `allow_tf32` of a pack's library in `torch.backends`.
+    True if `torch.backends.musa.matmul.allow_tf32` is, or `allow_tf32` of a pack's library in
+    `torch.backends`.
     """
-    libraries = [getattr(torch.backends, one.name) for one in entry_points.select(entry_points.PLACEHOLDERS)]
+    entries = entry_points.select(entry_points.PLACEHOLDERS)
+    libraries = [getattr(torch.backends, entry.name) for entry in entries]
     matmul = torch.backends.musa.matmul  # type: ignore[attr-defined]
     return any(getattr(one, "allow_tf32", False) for one in (matmul, *libraries))
 

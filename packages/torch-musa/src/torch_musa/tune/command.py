@@ -145,7 +145,10 @@ def _cases(op: str, full: bool) -> list[Case]:
     base = inputs.base_dtype(op)
     short = [torch.bfloat16, *([torch.float16] if full else [])] if base.is_floating_point else []
     large = inputs.large_numel(memory.mem_get_info()[0])
-    sizes = {"small": SMALL, "medium": MEDIUM_OF_HOST if capabilities.computes_on_host() else min(MEDIUM, large)}
+    sizes = {
+        "small": SMALL,
+        "medium": MEDIUM_OF_HOST if capabilities.computes_on_host() else min(MEDIUM, large),
+    }
     if full and large > sizes["medium"]:
         sizes["large"] = large
     # Small calls take the host's time, which does not depend on the dtype.

@@ -255,7 +255,8 @@ def _accumulated_rows(m: Maker) -> dict[str, Any]:
     s = m.side()
     rows = max(4, s // 16)  # each row gets many values, as in the gradient of an index
     return {
-        "self": m.values(rows, s), "indices": [m.index(s, high=rows)], "values": m.values(s, s), "accumulate": True,
+        "self": m.values(rows, s), "indices": [m.index(s, high=rows)], "values": m.values(s, s),
+        "accumulate": True,
     }  # fmt: skip
 
 
