@@ -154,7 +154,7 @@ def test_packs_of_either_contract_load_by_absolute_paths_and_take_their_place(
 def test_the_command_line_lists_the_providers_of_operators(environment):
     rows = json.loads(environment.run("-m", "torch_musa", "ops", "aten::relu", "--json"))
     row = next(row for row in rows if row["op"] == "aten::relu")
-    assert set(row) == {"op", "provider", "candidates", "calls"}
+    assert set(row) == {"op", "provider", "origin", "candidates", "calls"}
     assert row["provider"] == "demo" and row["candidates"][0] == "demo" and len(row["candidates"]) > 1
     assert "computes" in environment.run("-m", "torch_musa", "doctor", interpreter=True)
 
