@@ -204,6 +204,7 @@ def test_any_sdk_call_may_fail(two_devices, emulator, scenario, code):
     assert emulator.calls() > made, "the scenario makes no SDK call, so its sweep is useless"
     gc.collect()  # frees reference cycles of earlier tests
     before, allocated = _settled(musa, emulator)
+    pinned = before.host_allocations
     for n in calls_to_fail(_MOST_CALLS):
         where = f"{scenario.__name__} with call {n} failing"
         emulator.fail_call(n, code)
@@ -227,7 +228,8 @@ def test_any_sdk_call_may_fail(two_devices, emulator, scenario, code):
         after, still_allocated = _settled(musa, emulator)
         assert still_allocated == allocated, f"{where}: {still_allocated - allocated} bytes leaked"
         assert after.device_allocations == before.device_allocations, f"{where}: segments leaked: {after}"
-        assert after.host_allocations == before.host_allocations, f"{where}: pinned memory leaked: {after}"
+        assert after.host_allocations <= pinned, f"{where}: pinned memory leaked: {after}"
+        pinned = after.host_allocations  # less, once work of an earlier test no longer needs a block
         assert after.streams == before.streams, f"{where}: streams leaked: {after}, {before}"
         assert after.events <= before.events + _CACHED_EVENTS, f"{where}: events leaked: {after}, {before}"
     else:
