@@ -71,7 +71,9 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         MusaError: no device, an unknown operator, a file that cannot be written.
     """
     _start_device()
-    output = os.path.abspath(options.output or measured_orders.chosen_path())
+    # TORCH_MUSA_OPS_FILE=none names no file to read; the orders are written all the same.
+    default = measured_orders.default_path(device.get_device_properties(0).name)
+    output = os.path.abspath(options.output or measured_orders.chosen_path() or default)
     found = operators.groups(options.operators)
     if not found:
         return "no operator has several providers, so there is nothing to measure", 0
