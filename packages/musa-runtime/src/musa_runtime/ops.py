@@ -66,13 +66,12 @@ def table(pattern: str | None = None) -> list[dict[str, Any]]:
     if pattern is not None:
         wild = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
         rows = [row for row in rows if fnmatch.fnmatchcase(row["op"], wild)]
-    return [{**row, "candidates": _in_order(row["candidates"])} for row in rows]
+    return [{**row, "candidates": [c["provider"] for c in _in_order(row["candidates"])]} for row in rows]
 
 
-def _in_order(candidates: list[dict[str, Any]]) -> list[str]:
+def _in_order(candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
     excluded = len(candidates)
-    ranks = {c["provider"]: excluded if c["rank"] is None else c["rank"] for c in candidates}
-    return sorted(ranks, key=ranks.get)  # type: ignore[arg-type]
+    return sorted(candidates, key=lambda c: excluded if c["rank"] is None else c["rank"])
 
 
 def offers() -> dict[str, int]:
@@ -105,9 +104,9 @@ def explain(op: Operator) -> dict[str, Any]:
 
     Returns:
         dict: `op`, `provider`, `reason`, `origin`, and `candidates`: a list of `{provider, conditional,
-        calls, rank}` in order. `origin` is the source of the order: `"default"`, `"file"` (measured by
-        `python -m torch_musa tune`), `"TORCH_MUSA_OPS"`, `"prefer"`, `"set_policy"`, or `""` for an operator
-        without candidates.
+        calls, rank}` in the order of :func:`table`. `origin` is the source of the order: `"default"`,
+        `"file"` (measured by `python -m torch_musa tune`), `"TORCH_MUSA_OPS"`, `"prefer"`, `"set_policy"`, or
+        `""` for an operator without candidates.
 
     Raises:
         UnknownOpError: names the closest operators that exist.
@@ -115,7 +114,8 @@ def explain(op: Operator) -> dict[str, Any]:
     lazy_init()
     name = op_name(op)
     _check_op(name)
-    return extension().ops_explain(name)
+    found = extension().ops_explain(name)
+    return {**found, "candidates": _in_order(found["candidates"])}
 
 
 def providers() -> list[str]:
