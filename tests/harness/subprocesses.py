@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 from tests.harness import absent
 from tests.harness.forkserver import ForkServer, read_early
@@ -26,11 +27,13 @@ def _environment(changes: dict[str, str | None]) -> dict[str, str]:
 
 
 def run_python(
-    *arguments: str, timeout: float = 300, **environment: str | None
+    *arguments: str, timeout: float = 300, folder: Path | None = None, **environment: str | None
 ) -> subprocess.CompletedProcess:
-    """Run a new interpreter with arguments. A variable set to None is removed from the environment."""
+    """Run a new interpreter with arguments in a folder, by default the current one. A variable set to None is
+    removed from the environment."""
     return subprocess.run(
         [sys.executable, *arguments],
+        cwd=folder,
         env=_environment(environment),
         capture_output=True,
         text=True,

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from musa_compat import musa_extension
+from tests.harness.subprocesses import run_python
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
@@ -91,14 +90,9 @@ PROGRAMS = ("sglang", "vllm_musa", "vllm_omni", "xinference", "lightx2v", "ms_sw
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=580,
-        check=True,
-    )
+    done = run_python("-c", code, timeout=580, **environment)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 @pytest.mark.parametrize(

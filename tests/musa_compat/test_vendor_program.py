@@ -6,11 +6,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.harness.subprocesses import run_python
 from tests.musa_compat.table import README, headers
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
@@ -19,15 +19,7 @@ PROGRAM = Path(__file__).parent / "vendor_program"
 
 
 def run(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=580,
-        check=False,
-    )
+    return run_python(*command, folder=folder, timeout=580, **environment)
 
 
 @pytest.mark.full  # two files with torch's headers take a minute to compile

@@ -33,22 +33,25 @@ def running(code: str, environment: dict[str, str]) -> Iterator[subprocess.Popen
 
     `code` may define `forever()`, which then runs until the process is killed.
     """
-    program = (
-        sdk.PREAMBLE
-        + textwrap.dedent(code)
-        + "\nprint('ready', flush=True)\n"
-        + "globals().get('forever', sys.stdin.read)()\n"
-    )
+    end = "\nprint('ready', flush=True)\nglobals().get('forever', sys.stdin.read)()\n"
+    with started(textwrap.dedent(code) + end, environment) as (process, line):
+        assert line == "ready\n"
+        yield process
+
+
+@contextlib.contextmanager
+def started(code: str, environment: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process that runs `code` after sdk.PREAMBLE until it is killed at the end, and its first line."""
     with subprocess.Popen(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", sdk.PREAMBLE + code],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
         try:
-            assert process.stdout is not None and process.stdout.readline() == "ready\n"
-            yield process
+            assert process.stdout is not None
+            yield process, process.stdout.readline()
         finally:
             process.kill()
 

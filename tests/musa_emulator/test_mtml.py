@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.musa_emulator import sdk
-from tests.musa_emulator.device_processes import machine, on_device, running
+from tests.musa_emulator.device_processes import machine, on_device, running, started
 
 pytestmark = pytest.mark.once
 
@@ -180,16 +180,8 @@ def test_a_forked_child_does_not_count_a_second_time_or_after_its_parent() -> No
     print(child, flush=True)
     sys.stdin.read()
     """
-    program = sdk.PREAMBLE + on_device(0, 24) + textwrap.dedent(code)
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as parent:
-        assert parent.stdout is not None
-        child = int(parent.stdout.readline())
+    with started(on_device(0, 24) + textwrap.dedent(code), environment) as (parent, line):
+        child = int(line)
         try:
             assert used(environment) == [24, 0, 0]
             parent.kill()

@@ -56,8 +56,8 @@ bool by_cudnn(const Attention& a, const Bias& bias) {
       choice_of_torch(a, a.k, a.v, bias) == at::SDPBackend::cudnn_attention;
 }
 
-// The memory-efficient kernel needs as many heads of keys as of queries. torch's function is asked about a view with
-// these sizes.
+// The memory-efficient kernel requires q, k and v with the same number of heads, so torch's function gets views of k and
+// v with the number of q.
 bool by_efficient(const Attention& a, const Bias& bias) {
   const auto resembling = [&](const at::Tensor& tensor) {
     return tensor.size(1) == a.q.size(1) ? tensor : tensor.narrow(1, 0, 1).expand({-1, a.q.size(1), -1, -1});

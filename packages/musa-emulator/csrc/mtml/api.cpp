@@ -106,11 +106,36 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   });
 }
 
-MtmlReturn copy_set(const std::vector<unsigned long>& from, unsigned size, unsigned long* to) {
-  for (unsigned i = 0; i < size; ++i) {
-    to[i] = i < from.size() ? from[i] : 0;
-  }
-  return MTML_SUCCESS;
+// Writes the words of a set; those that the source lacks are 0.
+MtmlReturn read_set(
+    const MtmlDevice* device, MtmlReturn (mtml::Device::*source)(std::vector<unsigned long>*) const, unsigned size,
+    unsigned long* to) {
+  return guarded(
+      [&] {
+        std::vector<unsigned long> found;
+        const MtmlReturn status = (device->source.get()->*source)(&found);
+        for (unsigned i = 0; status == MTML_SUCCESS && i < size; ++i) {
+          to[i] = i < found.size() ? found[i] : 0;
+        }
+        return status;
+      },
+      device);
+}
+
+struct Bytes {
+  uint64_t total = 0, used = 0;
+};
+MtmlReturn read_memory(const MtmlMemory* memory, uint64_t Bytes::* which, unsigned long long* bytes) {
+  return guarded(
+      [&] {
+        Bytes found;
+        const MtmlReturn status = memory->device->source->memory(&found.total, &found.used);
+        if (status == MTML_SUCCESS) {
+          *bytes = found.*which;
+        }
+        return status;
+      },
+      memory, bytes);
 }
 
 } // namespace
@@ -372,23 +397,11 @@ MtmlReturn mtmlDeviceGetP2PStatus(
 }
 
 MtmlReturn mtmlDeviceGetCpuAffinityWithinNode(const MtmlDevice* device, unsigned int size, unsigned long* set) {
-  return guarded(
-      [&] {
-        std::vector<unsigned long> found;
-        const MtmlReturn status = device->source->processor_set(&found);
-        return status == MTML_SUCCESS ? copy_set(found, size, set) : status;
-      },
-      device, set);
+  return read_set(device, &mtml::Device::processor_set, size, set);
 }
 
 MtmlReturn mtmlDeviceGetMemoryAffinityWithinNode(const MtmlDevice* device, unsigned int size, unsigned long* set) {
-  return guarded(
-      [&] {
-        std::vector<unsigned long> found;
-        const MtmlReturn status = device->source->memory_node_set(&found);
-        return status == MTML_SUCCESS ? copy_set(found, size, set) : status;
-      },
-      device, set);
+  return read_set(device, &mtml::Device::memory_node_set, size, set);
 }
 
 MtmlReturn mtmlGpuGetUtilization(const MtmlGpu* gpu, unsigned int* percent) {
@@ -410,31 +423,11 @@ MtmlReturn mtmlGpuGetMaxClock(const MtmlGpu* gpu, unsigned int* clock) {
 }
 
 MtmlReturn mtmlMemoryGetTotal(const MtmlMemory* memory, unsigned long long* bytes) {
-  return guarded(
-      [&] {
-        uint64_t total = 0;
-        uint64_t used = 0;
-        const MtmlReturn status = memory->device->source->memory(&total, &used);
-        if (status == MTML_SUCCESS) {
-          *bytes = total;
-        }
-        return status;
-      },
-      memory, bytes);
+  return read_memory(memory, &Bytes::total, bytes);
 }
 
 MtmlReturn mtmlMemoryGetUsed(const MtmlMemory* memory, unsigned long long* bytes) {
-  return guarded(
-      [&] {
-        uint64_t total = 0;
-        uint64_t used = 0;
-        const MtmlReturn status = memory->device->source->memory(&total, &used);
-        if (status == MTML_SUCCESS) {
-          *bytes = used;
-        }
-        return status;
-      },
-      memory, bytes);
+  return read_memory(memory, &Bytes::used, bytes);
 }
 
 MtmlReturn mtmlMemoryGetUtilization(const MtmlMemory* memory, unsigned int* percent) {

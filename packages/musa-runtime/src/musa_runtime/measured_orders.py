@@ -30,7 +30,7 @@ class MeasuredOrdersWarning(UserWarning):
     """A file with measured orders is not used."""
 
 
-class _Unreadable(Exception):
+class UnreadableOrdersError(ValueError):
     """The file cannot be read, or its contents are no orders."""
 
 
@@ -133,30 +133,23 @@ def read(path: str) -> dict[str, Any]:
     """Returns the content of a file.
 
     Raises:
-        ValueError: it cannot be read, or it is no file of orders; the text names the cause.
+        UnreadableOrdersError: names the cause.
     """
-    try:
-        return _read(path)
-    except _Unreadable as error:
-        raise ValueError(str(error)) from error.__cause__
-
-
-def _read(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
     except (OSError, ValueError) as error:
-        raise _Unreadable(f"it cannot be read: {error}") from error
+        raise UnreadableOrdersError(f"it cannot be read: {error}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise _Unreadable(f'it has no "format": {FORMAT}')
+        raise UnreadableOrdersError(f'it has no "format": {FORMAT}')
     rows = content.get("operators")
     if not isinstance(content.get("identity"), dict) or not isinstance(rows, dict):
-        raise _Unreadable('it lacks "identity" or "operators"')
+        raise UnreadableOrdersError('it lacks "identity" or "operators"')
     for name, row in rows.items():
         order = row.get("order") if isinstance(row, dict) else None
         also = row.get("also", []) if isinstance(row, dict) else None
         if not _are_names(order) or not _are_names(also):
-            raise _Unreadable(f"the entry of {name} has no list of providers")
+            raise UnreadableOrdersError(f"the entry of {name} has no list of providers")
     return content
 
 
@@ -192,9 +185,9 @@ def apply(packs: Mapping[str, str]) -> None:
         return
     _state = found = State(os.path.abspath(path))
     try:
-        found.content = _read(path)
+        found.content = read(path)
         by_op = orders(found.content)
-    except _Unreadable as error:
+    except UnreadableOrdersError as error:
         found.problem = str(error)
         if named:
             raise SettingError(

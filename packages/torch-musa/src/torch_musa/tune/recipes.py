@@ -395,22 +395,22 @@ def _distances(m: Maker) -> dict[str, Any]:
 # ---- recurrent cells and optimizers
 
 
-@_recipe("_thnn_fused_lstm_cell")
-def _lstm(m: Maker) -> dict[str, Any]:
+def _cell(m: Maker, gates: int, state: str) -> dict[str, Any]:
     h = m.side(4)
     return {
-        "input_gates": m.values(h, 4 * h), "hidden_gates": m.values(h, 4 * h), "cx": m.values(h, h),
-        "input_bias": m.values(4 * h), "hidden_bias": m.values(4 * h),
+        "input_gates": m.values(h, gates * h), "hidden_gates": m.values(h, gates * h), state: m.values(h, h),
+        "input_bias": m.values(gates * h), "hidden_bias": m.values(gates * h),
     }  # fmt: skip
+
+
+@_recipe("_thnn_fused_lstm_cell")
+def _lstm(m: Maker) -> dict[str, Any]:
+    return _cell(m, 4, "cx")
 
 
 @_recipe("_thnn_fused_gru_cell")
 def _gru(m: Maker) -> dict[str, Any]:
-    h = m.side(4)
-    return {
-        "input_gates": m.values(h, 3 * h), "hidden_gates": m.values(h, 3 * h), "hx": m.values(h, h),
-        "input_bias": m.values(3 * h), "hidden_bias": m.values(3 * h),
-    }  # fmt: skip
+    return _cell(m, 3, "hx")
 
 
 @_recipe("_fused_adam _fused_adamw _fused_sgd _fused_adagrad")
