@@ -115,6 +115,7 @@ FREE = {
 # Read by torch, by a compiler, or by builds, tested in tests/musa_port and tests/musa_cuda; set by launchers.
 ELSEWHERE = {
     *("TORCH_DEVICE_BACKEND_AUTOLOAD", "TORCH_MUSA_ARCH_LIST", "MAX_JOBS", "MUSA_CUDA_ARCH", "LOCAL_RANK"),
+    "TORCH_USE_MUSA_DOUBLE_CAST",  # of the vendor's package; tests/musa_compat
 }
 
 

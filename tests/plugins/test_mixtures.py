@@ -20,11 +20,16 @@ import pytest
 from musa_runtime import TORCH_MINOR
 from tests.harness import mixtures
 from tests.harness.forkserver import ForkServer
-from tests.harness.installations import PACKAGES, SITE, Installation, fork_server, shared_links, underscored
+from tests.harness.installations import FAMILY, PACKAGES, SITE, Installation, fork_server, shared_links, underscored
 
 pytestmark = pytest.mark.once
 
-PACKS = ("amp", "as_cuda", "compat", "compile", "distributed", "host", "mudnn", "ported", "vision")
+# The distribution of each pack of this family.
+PACKS = {
+    entry.name: entry.dist.name
+    for entry in metadata.entry_points(group="torch_musa.plugins.v2")
+    if entry.dist is not None and entry.dist.name in FAMILY
+}
 # Prints the warnings of a program, the packs, and a product that the device computes.
 PROGRAM = """
 import json, warnings
@@ -123,8 +128,7 @@ def test_old_packs_with_a_new_runtime_are_refused(installation, server, request)
     assert set(found["packs"]) == set(PACKS)
     for name, (status, error) in found["packs"].items():
         assert status == "incompatible"
-        dist = f"musa-ops-{name}" if name in ("host", "mudnn", "ported", "vision") else f"musa-{name}"
-        dist = dist.replace("_", "-")
+        dist = PACKS[name]
         have = f"0.2.0+torch{TORCH_MINOR}"
         lines = expected(name, dist, metadata.version(dist), "0.1", have)
         assert error.splitlines()[:4] == lines

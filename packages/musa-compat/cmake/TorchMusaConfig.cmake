@@ -17,7 +17,7 @@ if(NOT musa_runtime_DIR)
   message(FATAL_ERROR
     "TorchMusa: there is no musa_runtime beside ${_torch_musa}.\n"
     "Likely cause: musa-compat and musa-runtime are installed in different environments.\n"
-    "Fix: pip install 'torch-musa[compat]' in one environment")
+    "Fix: install both in one environment; python -m torch_musa doctor prints the command")
 endif()
 find_dependency(musa_runtime)
 if(NOT TARGET torch_musa)

@@ -51,7 +51,9 @@ _thread = _Thread()
 def _library() -> ctypes.CDLL:
     path = os.path.join(sdk.resolve().home or "", "lib", "libmublas.so")
     if not os.path.exists(path):
-        command = "pip install musa-emulator-math"
+        from . import installation
+
+        command = installation.command("musa-emulator-math")
         raise LibraryLoadError(
             f"the SDK has no muBLAS: there is no {path}.\n"
             "Likely causes: only a part of the SDK is installed; the emulator's mathematical libraries are a "
