@@ -135,7 +135,7 @@ def test_an_option_for_gpu_code_is_refused_by_name(source: Path, flag: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "no input files"),
+        (["-O2"], "no input files"),
         (["--offload-arch=sm_80", "x.mu"], "sm_80 is not a MUSA architecture"),
         (["x.mu", "-o"], "-o needs an argument"),
         (["-c", "a.mu", "b.mu", "-o", "c.o"], "-o names one file"),

@@ -5,16 +5,22 @@ changed."""
 
 from __future__ import annotations
 
-import argparse
 import sys
+from importlib import metadata
 from pathlib import Path
+
+from musa_runtime.command_line import Parser
 
 from . import emit
 from .catalog import OPS, Catalog, CatalogError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m musa_ops_ported.codegen", description=__doc__)
+    parser = Parser(
+        prog="python -m musa_ops_ported.codegen",
+        description=__doc__,
+        version=lambda: metadata.version("musa-ops-ported"),
+    )
     parser.add_argument("--ops", type=Path, default=OPS, help="the list of operators")
     parser.add_argument("--out", type=Path, required=True, help="the output folder")
     parser.add_argument(
