@@ -211,8 +211,11 @@ def main(arguments: list[str]) -> int:
         if compiler := program_of(("MUSA_HOST_CXX", "CXX"), ""):
             nvcc += ["-ccbin", compiler[0]]
         if arguments == ["--version"]:
-            print("mcc: the compiler of musa-cuda, over ", end="", flush=True)
-            return subprocess.run([*nvcc, "--version"], check=False).returncode
+            done = subprocess.run([*nvcc, "--version"], stdout=subprocess.PIPE, text=True, check=False)
+            found = re.search(r"V([\d.]+)", done.stdout)
+            print(f"the compiler mcc of musa-cuda, over nvcc {found[1] if found else 'of unknown version'}")
+            print(done.stdout, end="")
+            return done.returncode
         command, verbose = translate(arguments, nvcc)
     except UsageError as error:
         print(f"mcc: error: {error}", file=sys.stderr)

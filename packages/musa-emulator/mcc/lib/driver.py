@@ -154,7 +154,7 @@ def parse(arguments: list[str]) -> Command:
         elif argument == "--version":
             done = subprocess.run([*compiler(), "--version"], stdout=subprocess.PIPE, check=False)
             print(
-                f"mcc: the compiler of musa-emulator, based on {done.stdout.decode(errors='replace')}", end=""
+                f"the compiler mcc of musa-emulator, based on {done.stdout.decode(errors='replace')}", end=""
             )
             sys.exit(done.returncode)
         elif paired:

@@ -94,21 +94,24 @@ def ops(pattern=None, every=False):
         for row in registry.table(pattern)
     ]
     name = (pattern or "").rpartition("::")[2]
-    rows.sort(key=lambda row: (_distance(row["op"].partition("::")[2], name), row["op"]))
+    rows.sort(key=lambda row: (*_distance(row["op"], name), row["op"]))
     public = [row for row in rows if not _is_internal(row["op"])]
     if every or not public or name.startswith("_") or "." in name:
         public = rows
     return public, len(rows) - len(public)
 
 
-def _distance(op, name):
-    """Returns 0 for the operator `name` and its overloads, 1 if the name is the beginning of `op`, else 2."""
-    return 0 if op.partition(".")[0] == name else 1 if op.startswith(name) else 2
+def _distance(op, wanted):
+    """Returns a sort key: the operator `wanted` and its overloads, then those that begin so, then others; of
+    each kind those of torch's namespace first."""
+    namespace, _, name = op.partition("::")
+    kind = 0 if name.partition(".")[0] == wanted else 1 if name.startswith(wanted) else 2
+    return kind, namespace != "aten"
 
 
 def _is_internal(op):
-    _, _, name = op.partition("::")
-    return name.startswith("_") or name.endswith("out") and "." in name
+    name, _, overload = op.partition("::")[2].partition(".")
+    return op.startswith("_") or name.startswith("_") or f"_{name}".endswith("_out") or overload.endswith("out")
 
 
 def no_operator(pattern):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 DEFAULT_FILE = "torch_musa_report.txt"
-SECONDS = 20  # with the import of torch before and the writing of the file after, half a minute
+SECONDS = 25  # from the start of the command; writing the file and the end of Python come after it
 _TITLE = "torch_musa report"
 _LOG_LINES = 200
 _OUTPUT_BYTES = 200_000  # of a process, from its end
@@ -49,13 +49,18 @@ print("driver", library.driver())
 for device in library.devices():
     print({name: value for name, value in device.items() if name != "uuid"})
 """
+# Prints each title first, so that a check that hangs is named.
+_DOCTOR = """
+from torch_musa import doctor
+print(doctor.render(doctor.examine(before=lambda title: print("checking", title, flush=True))))
+"""
 _VERSIONS = """
 from torch_musa import listings
 print(listings.render_environment(listings.environment(settings=False)))
 """
 # Sections that processes make, by the arguments of the interpreter.
 _PROCESSES = {
-    "doctor": ["-m", "torch_musa", "doctor"],
+    "doctor": ["-c", _DOCTOR],
     "packs": ["-m", "torch_musa", "packs"],
     "devices of the driver": ["-c", _DEVICES],
     "versions and devices": ["-c", _VERSIONS],
@@ -82,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=SECONDS,
         metavar="N",
-        help=f"time limit of the checks and of the first program; default {SECONDS}",
+        help=f"time limit of the checks and of the first program, from the start of the command; default {SECONDS}",
     )
 
 
@@ -95,7 +100,7 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     _check(options.output)
     logs = {f"log {path}": _last_lines(path) for path in options.log}
     with contextlib.ExitStack() as stack:
-        end = time.monotonic() + options.seconds
+        end = time.monotonic() + options.seconds - _age()
         # All at once, because each of them imports torch.
         started = {
             title: stack.enter_context(_Process(arguments, end)) for title, arguments in _PROCESSES.items()
@@ -152,6 +157,17 @@ def _facts(make: Callable[[], list[str]]) -> str:
         return "\n".join(make())
     except Exception as error:  # noqa: BLE001 - the other sections must be written
         return f"this section failed: {type(error).__name__}: {error}"
+
+
+def _age() -> float:
+    """Returns the seconds since this process has started, 0 where the system does not report it."""
+    try:
+        stat = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace")
+        uptime = float(Path("/proc/uptime").read_text(encoding="utf-8").split()[0])
+    except OSError:
+        return 0.0
+    # Field 22; the name of the program, in parentheses, may contain blanks.
+    return uptime - int(stat.rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
 
 
 class _Process:
