@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""musa-converter: ports Python programs from CUDA to MUSA.
+"""Ports Python programs from CUDA to MUSA.
 
 musa-converter -r project               writes project_musa, a copy with CUDA's names replaced by MUSA's
 musa-converter -r project -l train.py   also inserts `import torch_musa` into project_musa/train.py

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""musa-port: ports CUDA sources to MUSA.
+"""Ports CUDA sources to MUSA.
 
 musa-port -o build/ported                     ports the CUDA headers of the installed torch, or of the tree in
                                               PYTORCH_REPO_PATH, and to build/ported/overlay torch's other
@@ -84,6 +84,8 @@ def main(arguments: list[str] | None = None) -> int:
             for name, about in rules.available().items():
                 print(f"{name:10} {about}")
             return 0
+        if options.output is None and not options.dry_run:
+            parser.error("no output folder.\nFix: add -o FOLDER, or --dry-run to see changes")
         engine = Engine(rules.load(options.rules))
         if options.input:
             sources = [source for path in options.input for source in files.tree_sources(path)]
@@ -103,8 +105,6 @@ def main(arguments: list[str] | None = None) -> int:
                         source, name, source.path.read_text(errors="surrogateescape"), ported.text, color
                     )
                     files.add(report, name, ported)
-        elif options.output is None:
-            parser.error("no output folder.\nFix: add -o FOLDER, or --dry-run to see changes")
         else:
             for sources, engine, output in work:
                 files.write(sources, engine, output, report)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""python -m musa_ops_ported.codegen --out DIR --shards N: generates C++ sources, and writes only those that
-changed."""
+"""Generates the C++ sources of musa-ops-ported, and writes only those that changed."""
 
 from __future__ import annotations
 
