@@ -2,27 +2,25 @@
 // Copyright (c) torch_musa contributors
 // Prints the properties of each device, one per line.
 #include <cstdio>
-#include <cstring>
 
 #include "musa_runtime.h"
+#include "options.h"
 
-int main(int count_of_arguments, char** arguments) {
+int main(int size, char** arguments) {
   int driver = 0;
   int runtime = 0;
   musaDriverGetVersion(&driver);
   musaRuntimeGetVersion(&runtime);
-  if (count_of_arguments > 1) {
-    const char* option = arguments[1];
-    if (std::strcmp(option, "--version") == 0) {
+  switch (parse_options(size, arguments, "musaInfo", "Prints the properties of each device, one per line.")) {
+    case Option::None:
+      break;
+    case Option::Version:
       std::printf("musaInfo %d.%d.%d\n", runtime / 10000, runtime / 100 % 100, runtime % 100);
       return 0;
-    }
-    const bool help = std::strcmp(option, "--help") == 0 || std::strcmp(option, "-h") == 0;
-    if (!help) std::fprintf(stderr, "musaInfo: unrecognized argument: %s\n", option);
-    std::fputs(
-        "usage: musaInfo [--help] [--version]\n\nPrints the properties of each device, one per line.\n",
-        help ? stdout : stderr);
-    return help ? 0 : 2;
+    case Option::Answered:
+      return 0;
+    case Option::Invalid:
+      return 2;
   }
   int count = 0;
   if (const musaError_t status = musaGetDeviceCount(&count); status != musaSuccess) {

@@ -45,7 +45,12 @@ class Parser(argparse.ArgumentParser):
         self._words: list[str] = []
         self.set_defaults(**{_PARSER: self})
         self.add_argument(
-            "--version", action=_Version, nargs=0, const=version, help="print the version and exit"
+            "--version",
+            action=_Version,
+            nargs=0,
+            const=version,
+            default=argparse.SUPPRESS,
+            help="print the version and exit",
         )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
