@@ -337,7 +337,10 @@ def main(argv: list[str]) -> int:
     # Other verbs hand further arguments on, such as options of pytest.
     for option in arguments.rest:
         if suggestion := verb.suggestion(option):
-            print(f"dev.py: {option} is no option of {arguments.verb} and is handed on.{suggestion}", file=sys.stderr)
+            print(
+                f"dev.py: {option} is no option of {arguments.verb} and is handed on.{suggestion}",
+                file=sys.stderr,
+            )
     try:
         return arguments.run(arguments)
     except WorkspaceError as error:

@@ -125,7 +125,9 @@ def modules_that_run(names):
         source = ROOT / "packages" / name / "src"
         for file in source.rglob("*.py"):
             if '__name__ == "__main__"' in file.read_text():
-                found.append(".".join(file.relative_to(source).with_suffix("").parts).removesuffix(".__main__"))
+                found.append(
+                    ".".join(file.relative_to(source).with_suffix("").parts).removesuffix(".__main__")
+                )
     return sorted(set(found) - set(INTERNAL))
 
 
@@ -264,12 +266,16 @@ def test_the_programs_of_the_emulator_are_found():
 def test_every_program_of_the_sdk_has_help_and_a_version(name):
     compiles = is_compiler(name)
     status, text = run_program(name, "--help")
-    assert status == 0 and text.startswith(f"usage: {'mcc' if compiles else name}") and not undescribed(text), text
+    assert (
+        status == 0 and text.startswith(f"usage: {'mcc' if compiles else name}") and not undescribed(text)
+    ), text
     status, text = run_program(name, "--version")
     assert status == 0 and re.search(r"\d+\.\d+", text), text
     status, text = run_program(name, "--nosuch-zzz")
     # mcc hands unknown options to the host's compiler, which is not called without a source.
-    assert (status == 1 and "no input files" in text) if compiles else (status == 2 and "nosuch" in text), text
+    assert (status == 1 and "no input files" in text) if compiles else (status == 2 and "nosuch" in text), (
+        text
+    )
     status, text = run_program(name)
     assert (status == 2 and "usage: " in text) if compiles else (status == 0 and text), text
 
@@ -283,7 +289,9 @@ def test_every_command_is_in_the_reference():
     page = (ROOT / "docs" / "reference" / "commands.md").read_text()
     expected = [f"python -m torch_musa {name} --help" for name in commands_of(umbrella.parser())]
     scripts = scripts_of(FAMILY)
-    modules = [name for name in modules_that_run(FAMILY) if name not in ("musa_port", "musa_compat.converter")]
+    modules = [
+        name for name in modules_that_run(FAMILY) if name not in ("musa_port", "musa_compat.converter")
+    ]
     expected += [f"{name} --help" for name in scripts] + [f"python -m {name} --help" for name in modules]
     programs = [name for name in programs_of_the_sdk() if name == "mcc" or not is_compiler(name)]
     expected += [f"/bin/{name} --help" for name in programs] + ["dev.py --help"]
@@ -324,11 +332,11 @@ def parser():
     ("words", "texts"),
     [
         ("", ["A program.", "required: COMMAND"]),
-        ("mesure", ["usage: x", "Did you mean measure?"]),
+        ("measre", ["usage: x", "Did you mean measure?"]),
         ("zzz", ["usage: x", "invalid choice"]),
         ("measure --colour never", ["usage: x measure", "Did you mean --color?"]),
         ("measure --colour=never", ["usage: x measure", "Did you mean --color?"]),
-        ("measure --color alwys", ["Did you mean always?"]),
+        ("measure --color alway", ["Did you mean always?"]),
         ("measure word", ["unrecognized arguments: word"]),
     ],
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Without an extra, the program that needs it prints the name of the wheel and the command that installs it."""
+"""Without an extra, a program that needs it prints the name of the wheel and the command that installs it."""
 
 import json
 
@@ -30,7 +30,11 @@ scaler.scale(weight.sum()).backward()
 scaler.step(optimizer)
 scaler.update()
 """
-# For each extra: the program, whether it raises, and variables.
+GROUP = """
+store = torch.distributed.HashStore()
+torch.distributed.init_process_group("mccl", store=store, rank=0, world_size=1)
+"""
+# For each extra: programs, and whether each raises. Others warn.
 PROGRAMS = {
     "amp": [
         (AUTOCAST, True),
@@ -42,8 +46,7 @@ PROGRAMS = {
     "compat": [("import torch_musa.optim", True), ("import torch_musa.utils.simple_porting", True)],
     "compile": [("torch.compile(lambda x: x.sum(0) + 1)(torch.ones(4, device='musa'))", True)],
     "distributed": [
-        ("torch.distributed.init_process_group('mccl', store=torch.distributed.HashStore(), rank=0, world_size=1)",
-         True),
+        (GROUP, True),
         ("torch.musa.mccl", True),
         ("import torch.musa.nccl", True),
     ],
@@ -98,7 +101,11 @@ def names_the_wheel(text, extra):
     """Whether a message names a distribution of the extra, also in a command after Fix:."""
     wheels = extras.installs()[extra]
     before, fix, after = text.partition("Fix: ")
-    return bool(fix) and any(wheel in before + after and wheel in after for wheel in wheels) and "install" in after
+    return (
+        bool(fix)
+        and any(wheel in before + after and wheel in after for wheel in wheels)
+        and "install" in after
+    )
 
 
 def test_every_extra_has_a_program():
@@ -106,7 +113,8 @@ def test_every_extra_has_a_program():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "musa-amp is missing", "Fix: pip install musa-other", "musa-amp is missing. Fix: see the manual"]
+    "text",
+    ["", "musa-amp is missing", "Fix: pip install musa-other", "musa-amp is missing. Fix: see the manual"],
 )
 def test_a_message_without_the_wheel_or_the_command_is_noticed(text):
     assert not names_the_wheel(text, "amp")

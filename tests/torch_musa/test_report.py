@@ -157,7 +157,7 @@ def test_a_process_that_hangs_or_crashes_costs_one_section(tmp_path, monkeypatch
         command, "_PROCESSES", {"hang": ["-c", hang], "crash": ["-c", crash], "ok": ["-c", "print(3)"]}
     )
     monkeypatch.setattr(command, "_FACTS", {"facts": lambda: ["a fact"], "broken": lambda: 1 / 0})
-    text, status = run_here(tmp_path, "--seconds", "3")
+    _, status = run_here(tmp_path, "--seconds", "3")
     found = sections((tmp_path / "report.txt").read_text())
     assert status == 0
     assert "step one\n(did not end within the time limit" in found["hang"]
@@ -194,7 +194,9 @@ def test_files_that_cannot_be_read_or_written_are_named(tmp_path, monkeypatch, a
 
 def test_the_variables_are_those_of_the_guide():
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "environment.md").read_text()
-    named = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", "\n".join(re.findall(r"^\| (`.*?) \|", guide, re.MULTILINE))))
+    named = set(
+        re.findall(r"`([A-Z][A-Z0-9_]+)`", "\n".join(re.findall(r"^\| (`.*?) \|", guide, re.MULTILINE)))
+    )
     assert set(machine.documented_variables()) == named and len(named) > 60
 
 
@@ -233,7 +235,12 @@ def test_texts_are_masked_and_others_are_kept(text, expected):
 
 
 def test_values_of_variables_with_secret_names_are_masked_everywhere():
-    environment = {"HF_TOKEN": "s3cr+t/value", "SSH_KEY": "line one\nline two", "PORT": "8080", "MY_PASS": "x"}
+    environment = {
+        "HF_TOKEN": "s3cr+t/value",
+        "SSH_KEY": "line one\nline two",
+        "PORT": "8080",
+        "MY_PASS": "x",
+    }
     text = "s3cr+t/value s3cr%2Bt%2Fvalue line two 8080 x"
     assert masked(text, environment) == "<secret> <secret> <secret> 8080 x"
 

@@ -12,15 +12,12 @@ int main(int size, char** arguments) {
   musaDriverGetVersion(&driver);
   musaRuntimeGetVersion(&runtime);
   switch (parse_options(size, arguments, "musaInfo", "Prints the properties of each device, one per line.")) {
-    case Option::None:
-      break;
+    case Option::None: break;
     case Option::Version:
       std::printf("musaInfo %d.%d.%d\n", runtime / 10000, runtime / 100 % 100, runtime % 100);
       return 0;
-    case Option::Answered:
-      return 0;
-    case Option::Invalid:
-      return 2;
+    case Option::Answered: return 0;
+    case Option::Invalid: return 2;
   }
   int count = 0;
   if (const musaError_t status = musaGetDeviceCount(&count); status != musaSuccess) {

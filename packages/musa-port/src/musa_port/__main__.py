@@ -31,8 +31,8 @@ def _parser() -> Parser:
         prog="musa-port",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        # Only this option needs package metadata: the other options also work from the sources, where the package
-        # is not installed.
+        # Only this option needs package metadata: the other options also work from the sources, where the
+        # package is not installed.
         version=lambda: f"musa-port {metadata.version('musa-port')}",
     )
     parser.add_argument(
@@ -43,7 +43,10 @@ def _parser() -> Parser:
     parser.add_argument("--list-rules", action="store_true", help="list the rules of the package")
     parser.add_argument("--dry-run", action="store_true", help="print the changes without writing files")
     parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="color of the diff (default: auto)"
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="color of the diff (default: auto)",
     )
     parser.add_argument("--quiet", action="store_true", help="do not print a summary")
     parser.add_argument(

@@ -32,8 +32,9 @@ def near(word: str, names: Sequence[str], similarity: float = 0.6) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors exit with status 2, name similar options and commands, and print the overview if no
-    arguments were given. Parsers of its commands are of this class too.
+    """A parser whose errors exit with status 2 and name similar options and commands.
+
+    Without arguments, errors print the overview. The parsers of its commands are of this class too.
 
     Args:
         version (str or callable): printed by `--version`. A callable is called only by that option.

@@ -32,7 +32,7 @@ COMMANDS = {
     "replay": "run one saved operator call again; exit status 1 if it differs from the CPU",
     "stubs": "write types of torch.musa for type checkers and editors",
 }
-# The modules with the options of commands. They are imported for that command only, as some are slow to import.
+# The modules with the options of commands, each imported for its command only, as some are slow to import.
 _OPTIONS = {
     "report": "report",
     "run": "script_runner",
@@ -58,7 +58,9 @@ def parser(command=None):
     )
     commands = result.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for name, text in COMMANDS.items():
-        added = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", version=version)
+        added = commands.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", version=version
+        )
         if name == command and name in _OPTIONS:
             _module(name).add_arguments(added)
         elif name == "replay":

@@ -55,7 +55,10 @@ def render_packs(rows):
     if not rows:
         commands = installation.commands(*extras.installs().get("all", ("torch-musa",)))
         return "\n  ".join(
-            ["no op packs are installed; torch's own CPU kernels serve every operator.\nTo add some:", *commands]
+            [
+                "no op packs are installed; torch's own CPU kernels serve every operator.\nTo add some:",
+                *commands,
+            ]
         )
     table = [("pack", "version", "status", "ops", "time", "summary")]
     table += [
@@ -111,7 +114,9 @@ def _distance(op, wanted):
 
 def _is_internal(op):
     name, _, overload = op.partition("::")[2].partition(".")
-    return op.startswith("_") or name.startswith("_") or f"_{name}".endswith("_out") or overload.endswith("out")
+    return (
+        op.startswith("_") or name.startswith("_") or f"_{name}".endswith("_out") or overload.endswith("out")
+    )
 
 
 def no_operator(pattern):

@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The op packs that an error of an operator names, because they may serve it and are missing.
 
-The metadata of torch-musa lists the packs, each with a prefix of the dotted names of its operators. A dot and a
-further word in the name of an entry distinguish several prefixes of one pack.
+The metadata of torch-musa lists the packs, each with a prefix of the dotted names of its operators. A dot
+and a further word in the name of an entry distinguish several prefixes of one pack.
 """
 
 from musa_runtime import ops

@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The command: the sections of the file, the processes that make some of them, and the closing text.
 
-Sections that use the device come from processes with a time limit: a device that hangs, or a library that ends
-the process, costs the report one section.
+Sections that use the device come from processes with a time limit: a device that hangs, or a library that
+ends the process, costs the report one section.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=SECONDS,
         metavar="N",
-        help=f"time limit of the checks and of the first program, from the start of the command; default {SECONDS}",
+        help=f"end checks and the first program N seconds after the start of the command; default {SECONDS}",
     )
 
 
@@ -176,7 +176,7 @@ class _Process:
     def __init__(self, arguments: list[str], end: float) -> None:
         self._end = end
         # A file, because a pipe that is not read would stop the process.
-        self._file = tempfile.TemporaryFile()
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._process: subprocess.Popen[Any] = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=subprocess.DEVNULL,
@@ -212,9 +212,10 @@ def _closing(titles: list[str], mask: Mask) -> str:
     return (
         f"The file has these sections: {', '.join(titles)}.\n"
         "Of the environment variables it has those of docs/guide/environment.md, and no others.\n"
-        f"Secrets and the names of the user, the home folder and the host are masked ({replaced or 'none was found'}).\n"
+        "Secrets and the names of the user, the home folder and the host are masked "
+        f"({replaced or 'none was found'}).\n"
         "Read the file before you send it: names of other persons and machines are not recognized.\n"
-        f"Attach it to an issue with the form \"Bug report\" of {_repository()}. Report a suspected\n"
+        f'Attach it to an issue with the form "Bug report" of {_repository()}. Report a suspected\n'
         "vulnerability privately, as SECURITY.md describes."
     )
 
@@ -226,4 +227,6 @@ def _repository() -> str:
     except metadata.PackageNotFoundError:
         urls = []
     named = dict(url.split(", ", 1) for url in urls if ", " in url)
-    return next((named[name] for name in ("Issues", "Repository") if name in named), "the repository of torch_musa")
+    return next(
+        (named[name] for name in ("Issues", "Repository") if name in named), "the repository of torch_musa"
+    )

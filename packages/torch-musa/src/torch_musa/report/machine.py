@@ -18,7 +18,7 @@ from musa_runtime import sdk
 from torch_musa import extras, listings
 
 _MODULE = "mtgpu"  # the driver's kernel module
-_DEVICE_FILES = ("/dev/mtgpu*", "/dev/dri/renderD*")
+_DEVICE_FILES = ("/dev/mtgpu*", "/dev/dri/render*")
 # Rows of the tables in docs/guide/environment.md: one name or several.
 _ROW = re.compile(r"^\| (`[A-Z][A-Z0-9_]+`(?:, `[A-Z][A-Z0-9_]+`)*) \|", re.MULTILINE)
 
@@ -85,7 +85,9 @@ def driver_and_container() -> list[str]:
 def _container() -> list[str]:
     signs = [name for name in ("/.dockerenv", "/run/.containerenv") if os.path.exists(name)]
     groups = _text("/proc/1/cgroup")
-    signs += [f"{name} in /proc/1/cgroup" for name in ("docker", "kubepods", "containerd", "lxc") if name in groups]
+    signs += [
+        f"{name} in /proc/1/cgroup" for name in ("docker", "kubepods", "containerd", "lxc") if name in groups
+    ]
     if re.search(r"^overlay / overlay", _text("/proc/mounts"), re.MULTILINE):
         signs.append("an overlay as the root file system")
     if "microsoft" in platform.release().lower():

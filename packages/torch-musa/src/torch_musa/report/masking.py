@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import getpass
 import os
 import platform
@@ -84,10 +85,8 @@ class Mask:
             homes.add(entry.pw_dir)
         except (ImportError, KeyError):  # a container with a number as its user
             pass
-        try:
+        with contextlib.suppress(KeyError, OSError):
             users.add(getpass.getuser())
-        except (KeyError, OSError):
-            pass
         homes = {home for path in homes if path.strip("/") for home in (path, os.path.realpath(path))}
         users |= {os.path.basename(home.rstrip("/")) for home in homes}
         hosts = {socket.gethostname(), platform.node(), os.environ.get("HOSTNAME", "")}
@@ -113,7 +112,9 @@ class Mask:
 
 def _any_of(values: Iterable[str], begin: str = "", end: str = "") -> re.Pattern[str] | None:
     """Returns a pattern of any of the values, also as parts of URLs; None without values."""
-    forms = {form for value in values if value.strip() for form in (value, quote(value), quote(value, safe=""))}
+    forms = {
+        form for value in values if value.strip() for form in (value, quote(value), quote(value, safe=""))
+    }
     # The longest first: a value may be the beginning of another.
     texts = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
     return re.compile(f"{begin}(?:{texts}){end}", re.IGNORECASE) if forms else None
