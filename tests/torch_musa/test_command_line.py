@@ -45,6 +45,12 @@ def test_doctor_passes_every_check_here():
     } <= found.keys()
 
 
+def test_the_row_of_the_compiler_is_a_sentence():
+    _, found = outcomes()
+    detail = found["mcc"]["detail"]
+    assert re.fullmatch(r"\S+/mcc runs: the compiler mcc of musa-emulator, based on .*\d\.", detail), detail
+
+
 def test_doctor_without_sdk_names_the_cause_first_and_the_cure():
     done = run("doctor", **NO_SDK)
     assert done.returncode == 1
