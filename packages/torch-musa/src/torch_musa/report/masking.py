@@ -25,7 +25,7 @@ _SHORTEST_SECRET = 4  # a shorter value occurs in other text as well
 # Kinds of secrets that are recognized by their form. Group 1, if there is one, is kept.
 _FORMS = (
     re.compile(r"()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
-    re.compile(r"(://)[^/\s'\"<>]*@"),  # user:password@ of a URL
+    re.compile(r"(://)[^/\s'\"<>]+(?=@)"),  # user:password@ of a URL
     re.compile(
         r"((?i:token|secret|passw(?:or)?d|passphrase|credential|signature|api[_-]?key|access[_-]?key)"
         r"[\w-]*[\"']?\s*[=:]\s*)(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'&,;<]+)"
