@@ -336,7 +336,7 @@ def parser():
         ("zzz", ["usage: x", "invalid choice"]),
         ("measure --colour never", ["usage: x measure", "Did you mean --color?"]),
         ("measure --colour=never", ["usage: x measure", "Did you mean --color?"]),
-        ("measure --color alway", ["Did you mean always?"]),
+        ("measure --color alwayz", ["Did you mean always?"]),
         ("measure word", ["unrecognized arguments: word"]),
     ],
 )
