@@ -30,7 +30,7 @@ OTHER = re.compile(
     r"|.*_(DIR|FOUND|VERSION)$"
 )
 # Variables of the system, of Python, of ccache and of torchrun, which their own pages describe.
-COMMON = {"HOME", "PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "TMPDIR"}
+COMMON = {"HOME", "HOSTNAME", "PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "TMPDIR"}
 COMMON |= {"TORCHELASTIC_RESTART_COUNT", "CCACHE_BASEDIR"}
 
 
