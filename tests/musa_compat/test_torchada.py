@@ -81,6 +81,8 @@ answers["accelerator"] = torch.accelerator.memory_allocated() == torch.musa.memo
 if os.environ["COMPILES"] == "1":
     compiled = torch.compile(lambda x: torch.empty(2, device=x.device).fill_(1.0) + x, backend="eager")
     assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+    # Inductor reads properties of torch.cuda's device for the key of its cache.
+    assert torch.compile(lambda x: x.sin() + 1)(torch.zeros(2, device="cuda")).tolist() == [1.0, 1.0]
 # Workarounds for older releases of the vendor's package are off: docs/design/compat.md.
 answers["log_"] = torchada._patch._original_tensor_log_ is None
 answers["mm"] = torchada._patch._original_torch_mm is None

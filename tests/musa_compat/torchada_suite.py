@@ -76,7 +76,7 @@ def run(setting: str, arguments: list[str]) -> dict[str, str]:
         "MUSA_EMULATOR_MODE": "async",
         "PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]]),
         "PYTHONPATH": str(ROOT),
-        "TORCH_EXTENSIONS_DIR": str(FOLDER / f"extensions-{setting}"),
+        "TORCH_EXTENSIONS_DIR": str(FOLDER / f"extensions-{setting.removesuffix('-as-cuda')}"),
         "TORCH_MUSA_AS_CUDA": as_cuda,
         "TORCH_MUSA_OPS_FILE": "none",
     }
