@@ -68,3 +68,11 @@ def ecosystem(session: nox.Session) -> None:
 def mutations(session: nox.Session) -> None:
     """Count the seeded faults that the tests find."""
     session.run(str(ROOT / ".venv/bin/python"), "-m", "tests.mutations", *session.posargs, external=True)
+
+
+@nox.session
+def torchada(session: nox.Session) -> None:
+    """Run torchada's own tests on the emulator, in four settings; needs the package index."""
+    session.run(
+        str(ROOT / ".venv/bin/python"), "-m", "tests.musa_compat.torchada_suite", *session.posargs, external=True
+    )

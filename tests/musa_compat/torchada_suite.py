@@ -76,7 +76,9 @@ def run(setting: str, arguments: list[str]) -> dict[str, str]:
         "MUSA_EMULATOR_MODE": "async",
         "PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]]),
         "PYTHONPATH": str(ROOT),
-        "TORCH_EXTENSIONS_DIR": str(FOLDER / f"extensions-{setting.removesuffix('-as-cuda')}"),
+        # torchada's operators include headers of musa-compat. Without them, the file where the folder of the builds
+        # should be ends the attempt that each process makes, before it compiles for seconds and fails.
+        "TORCH_EXTENSIONS_DIR": str(FOLDER / "extensions-compat") if compat else os.devnull,
         "TORCH_MUSA_AS_CUDA": as_cuda,
         "TORCH_MUSA_OPS_FILE": "none",
     }
