@@ -8,12 +8,13 @@ The tests are those of the source distribution of the version that requirements-
 Streams run in workers, as on a GPU (`MUSA_EMULATOR_MODE=async`). "without" is a copy of .venv, made of hard links,
 from which musa-compat is uninstalled. docs/design/compat.md has the results. Arguments after `--` go to pytest.
 
-The exit status is 1 if a test fails for which `EXPECTED` has no reason, or if one passes for which it has.
+Failed tests are printed with their messages; with any, the exit status is 1. The page has the reasons.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -33,6 +34,15 @@ SETTINGS = {
     "without": (False, "0"),
     "without-as-cuda": (False, "1"),
 }
+# Options of pytest. The source distribution lacks the C++ sources that two files compile. One test multiplies 64
+# matrices of 4096 x 4096 in bfloat16: 16 minutes of CPU time for each of its 8 cases, on torch's CPU device too.
+LEFT_OUT = [
+    "--ignore=tests/test_extension_build.py",
+    "--ignore=tests/test_stable_abi.py",
+    "--deselect=tests/test_isfinite.py::test_isfinite_leaves_queued_work_pending",
+]
+# Files that import Triton and transformers.
+WITH_TRITON = ["moe_pipeline", "nemotron_moe_config", "triton_descriptor_capability", "tune_moe_recipe"]
 
 
 @pytest.fixture
@@ -82,9 +92,12 @@ def run(setting: str, arguments: list[str]) -> dict[str, str]:
         "TORCH_MUSA_AS_CUDA": as_cuda,
         "TORCH_MUSA_OPS_FILE": "none",
     }
-    command = [str(python), "-m", "pytest", "tests", "-q", "--tb=short", "-p", __spec__.name]
-    command += ["-p", "no:cacheprovider", "--timeout=900", f"--junitxml={report}", *arguments]
-    subprocess.run(command, cwd=source(), env=environment, check=False)
+    # -c: not the settings of this workspace, which is above the folder.
+    command = [str(python), "-m", "pytest", "-c", "pyproject.toml", "tests", "--tb=short", "-p", __spec__.name]
+    command += ["-p", "no:cacheprovider", "--timeout=900", f"--junitxml={report}", *LEFT_OUT]
+    if importlib.util.find_spec("triton") is None:
+        command += [f"--ignore=tests/test_{name}.py" for name in WITH_TRITON]
+    subprocess.run([*command, *arguments], cwd=source(), env=environment, check=False)
     counts: Counter[str] = Counter()
     failed = {}
     for case in ElementTree.parse(report).iter("testcase"):

@@ -13,7 +13,7 @@ SHAPES = {
     "addmm": [(3, 5), (3, 4), (4, 5)],
     "baddbmm": [(2, 3, 5), (2, 3, 4), (2, 4, 5)],
 }
-HALF, BFLOAT, FLOAT, DOUBLE = torch.float16, torch.bfloat16, torch.float32, torch.float64
+HALF, BFLOAT, FLOAT, DOUBLE, COMPLEX = torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64
 
 
 def operands(op, dtype):
@@ -30,7 +30,7 @@ def on_musa(tensors):
 
 
 @pytest.mark.parametrize(
-    ("own", "dtype"), [(HALF, FLOAT), (BFLOAT, FLOAT), (HALF, HALF), (FLOAT, FLOAT), (DOUBLE, DOUBLE)], ids=str
+    ("own", "dtype"), [(HALF, FLOAT), (BFLOAT, FLOAT), (HALF, HALF), (FLOAT, FLOAT), (DOUBLE, DOUBLE), (COMPLEX, COMPLEX)], ids=str
 )
 @pytest.mark.parametrize("op", SHAPES)
 def test_the_product_is_computed_in_the_dtype_of_the_result(musa, op, own, dtype):
