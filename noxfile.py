@@ -74,5 +74,9 @@ def mutations(session: nox.Session) -> None:
 def torchada(session: nox.Session) -> None:
     """Run torchada's own tests on the emulator, in four settings; needs the package index."""
     session.run(
-        str(ROOT / ".venv/bin/python"), "-m", "tests.musa_compat.torchada_suite", *session.posargs, external=True
+        str(ROOT / ".venv/bin/python"),
+        "-m",
+        "tests.musa_compat.torchada_suite",
+        *session.posargs,
+        external=True,
     )

@@ -2,13 +2,14 @@
 # Copyright (c) torch_musa contributors
 """Runs torchada's own tests on the emulator, in four settings: `nox -s torchada`.
 
-    python -m tests.musa_compat.torchada_suite [compat compat-as-cuda without without-as-cuda] [-- ARGUMENT...]
+    python -m tests.musa_compat.torchada_suite [SETTING]... [-- ARGUMENT...]
 
-The tests are those of the source distribution of the version that requirements-dev.txt pins; pip downloads it.
-Streams run in workers, as on a GPU (`MUSA_EMULATOR_MODE=async`). "without" is a copy of .venv, made of hard links,
-from which musa-compat is uninstalled. docs/design/compat.md has the results. Arguments after `--` go to pytest.
+The tests are those of the source distribution of the version that requirements-dev.txt pins; pip downloads
+it. Streams run in workers, as on a GPU (`MUSA_EMULATOR_MODE=async`). "without" is a copy of .venv, made of
+hard links, from which musa-compat is uninstalled. Arguments after `--` go to pytest.
 
-Failed tests are printed with their messages; with any, the exit status is 1. The page has the reasons.
+Failed tests are printed with their messages; with any, the exit status is 1. docs/design/compat.md has the
+results and the reasons.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -34,8 +36,8 @@ SETTINGS = {
     "without": (False, "0"),
     "without-as-cuda": (False, "1"),
 }
-# Options of pytest. The source distribution lacks the C++ sources that two files compile. One test multiplies 64
-# matrices of 4096 x 4096 in bfloat16: 16 minutes of CPU time for each of its 8 cases, on torch's CPU device too.
+# Options of pytest. The source distribution lacks the C++ sources that two files compile. One test multiplies
+# 64 matrices of 4096 x 4096 in bfloat16: 16 minutes of CPU time for each of its 8 cases, as on torch's CPU.
 LEFT_OUT = [
     "--ignore=tests/test_extension_build.py",
     "--ignore=tests/test_stable_abi.py",
@@ -51,6 +53,20 @@ def has_gpu() -> bool:
     import torch
 
     return torch.musa.is_available()
+
+
+@pytest.fixture(autouse=True)
+def products() -> Iterator[None]:
+    """Restores the products that tests of torchada's wrappers replace.
+
+    From 2.13.0 on torchada does not keep torch's functions, so its next probe would call a wrapper, which
+    waits for the lock that the probe holds.
+    """
+    import torch
+
+    own = torch.mm, torch.bmm
+    yield
+    torch.mm, torch.bmm = own
 
 
 def source() -> Path:
@@ -86,14 +102,24 @@ def run(setting: str, arguments: list[str]) -> dict[str, str]:
         "MUSA_EMULATOR_MODE": "async",
         "PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]]),
         "PYTHONPATH": str(ROOT),
-        # torchada's operators include headers of musa-compat. Without them, the file where the folder of the builds
-        # should be ends the attempt that each process makes, before it compiles for seconds and fails.
+        # torchada's operators include headers of musa-compat. Without them each process would compile for
+        # seconds and fail; a file in place of the folder of builds ends that attempt before.
         "TORCH_EXTENSIONS_DIR": str(FOLDER / "extensions-compat") if compat else os.devnull,
         "TORCH_MUSA_AS_CUDA": as_cuda,
         "TORCH_MUSA_OPS_FILE": "none",
     }
     # -c: not the settings of this workspace, which is above the folder.
-    command = [str(python), "-m", "pytest", "-c", "pyproject.toml", "tests", "--tb=short", "-p", __spec__.name]
+    command = [
+        str(python),
+        "-m",
+        "pytest",
+        "-c",
+        "pyproject.toml",
+        "tests",
+        "--tb=short",
+        "-p",
+        __spec__.name,
+    ]
     command += ["-p", "no:cacheprovider", "--timeout=900", f"--junitxml={report}", *LEFT_OUT]
     if importlib.util.find_spec("triton") is None:
         command += [f"--ignore=tests/test_{name}.py" for name in WITH_TRITON]

@@ -13,7 +13,13 @@ SHAPES = {
     "addmm": [(3, 5), (3, 4), (4, 5)],
     "baddbmm": [(2, 3, 5), (2, 3, 4), (2, 4, 5)],
 }
-HALF, BFLOAT, FLOAT, DOUBLE, COMPLEX = torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64
+HALF, BFLOAT, FLOAT, DOUBLE, COMPLEX = (
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+)
 
 
 def operands(op, dtype):
@@ -30,7 +36,9 @@ def on_musa(tensors):
 
 
 @pytest.mark.parametrize(
-    ("own", "dtype"), [(HALF, FLOAT), (BFLOAT, FLOAT), (HALF, HALF), (FLOAT, FLOAT), (DOUBLE, DOUBLE), (COMPLEX, COMPLEX)], ids=str
+    ("own", "dtype"),
+    [(HALF, FLOAT), (BFLOAT, FLOAT), (HALF, HALF), (FLOAT, FLOAT), (DOUBLE, DOUBLE), (COMPLEX, COMPLEX)],
+    ids=str,
 )
 @pytest.mark.parametrize("op", SHAPES)
 def test_the_product_is_computed_in_the_dtype_of_the_result(musa, op, own, dtype):
@@ -55,7 +63,9 @@ def test_autocast_does_not_round_the_factors(musa):
 def test_another_dtype_is_refused(musa, op, own, dtype):
     inputs = on_musa(operands(op, own))
     for options in ({}, {"out": torch.empty(0, dtype=dtype, device="musa")}):
-        with pytest.raises(RuntimeError, match="out_dtype must be the same as input dtype.*\nFix: ") as error:
+        with pytest.raises(
+            RuntimeError, match=r"out_dtype must be the same as input dtype.*\nFix: "
+        ) as error:
             call(op, inputs, dtype, **options)
         assert error.type is RuntimeError  # and not its subclass NotImplementedError
 
@@ -67,7 +77,9 @@ def test_operands_that_do_not_match_are_refused(musa, op):
         call(op, [*others, last.float()], FLOAT)
     with pytest.raises(RuntimeError, match="out_dtype must be the dtype of out"):
         call(op, [*others, last], FLOAT, out=torch.empty(0, dtype=HALF, device="musa"))
-    with pytest.raises(RuntimeError, match=r"shapes cannot be multiplied|Expected size for first two") as error:
+    with pytest.raises(
+        RuntimeError, match=r"shapes cannot be multiplied|Expected size for first two"
+    ) as error:
         call(op, [*others, last[..., 1:, :]], FLOAT)
     assert error.type is RuntimeError
 

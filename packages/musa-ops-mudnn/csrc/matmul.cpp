@@ -382,8 +382,7 @@ struct Wide {
       const at::Scalar& alpha) {
     const Widened wide(a, b, dtype);
     const at::Tensor added = wide.addend(self, a);
-    return dims == 2 ? at::addmm(added, wide.a, wide.b, beta, alpha)
-                     : at::baddbmm(added, wide.a, wide.b, beta, alpha);
+    return dims == 2 ? at::addmm(added, wide.a, wide.b, beta, alpha) : at::baddbmm(added, wide.a, wide.b, beta, alpha);
   }
 
   static at::Tensor& sum_out(
