@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 import tomllib
-import types
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -39,6 +38,7 @@ english_pages = [
     "docs/**.md",
     "docs/reference/**.rst",
     "packages/*/README.md",
+    "examples/*/README.md",
     "*.md",
     "tests/README.md",
 ]
@@ -67,6 +67,7 @@ extensions = [
     "languages",
     "names",
     "operators",
+    "python_names",
 ]
 myst_enable_extensions = ["deflist", "fieldlist"]
 myst_heading_anchors = 6
@@ -75,6 +76,8 @@ highlight_language = "text"
 
 autodoc_default_options = {"members": True, "undoc-members": True}
 autodoc_typehints_format = "short"
+# Integrations import the packages that they adapt, which need not be installed.
+autodoc_mock_imports = ["deepspeed", "lightning", "lightning_fabric", "pytorch_lightning", "transformers"]
 napoleon_use_ivar = True
 default_role = "code"
 
@@ -127,17 +130,6 @@ def add_navigation(app, name, text):
         text[0] += (folder / "navigation.md").read_text(encoding="utf-8").partition("\n\n")[2]
 
 
-def skip_described(app, what, name, value, skip, options):
-    """Leaves functions and classes out of modules below torch.musa if torch.musa has them too."""
-    is_module = what == "module" and isinstance(value, (type, types.FunctionType))
-    described = app.env.temp_data.setdefault("described", set())
-    repeated = is_module and value in described
-    if is_module:
-        described.add(value)
-    return repeated or None
-
-
 def setup(app):
-    app.connect("autodoc-skip-member", skip_described)
     app.add_search_language(EnglishAndChinese)
     app.connect("source-read", add_navigation)

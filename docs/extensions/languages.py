@@ -76,7 +76,11 @@ def link_manuals(app, doctree):
             else:
                 link.replace_self(link.children)
         elif (folder / target).is_dir():
-            link.replace_self(link.children)
+            readme = (folder / target / "README").resolve()
+            if readme.is_relative_to(ROOT) and readme.relative_to(ROOT).as_posix() in env.found_docs:
+                link["refdomain"], link["reftarget"] = "doc", readme.relative_to(ROOT).as_posix()
+            else:
+                link.replace_self(link.children)
 
 
 def offer_languages(app, docname, template, context, doctree):
