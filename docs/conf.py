@@ -76,8 +76,6 @@ highlight_language = "text"
 
 autodoc_default_options = {"members": True, "undoc-members": True}
 autodoc_typehints_format = "short"
-# Integrations import the packages that they adapt, which need not be installed.
-autodoc_mock_imports = ["deepspeed", "lightning", "lightning_fabric", "pytorch_lightning", "transformers"]
 napoleon_use_ivar = True
 default_role = "code"
 
@@ -106,6 +104,7 @@ if repository := workspace["repository"] or os.environ.get("MUSA_DOCS_REPOSITORY
         "source_directory": "docs/zh/" if CHINESE else "",
     }
 html_search_language = EnglishAndChinese.lang if CHINESE else "en"
+html_search_scorer = str(DOCS / "scorer.js")
 html_show_sourcelink = html_copy_source = False
 html_static_path = ["static"]
 html_css_files = ["manual.css"]

@@ -78,7 +78,8 @@ def link_manuals(app, doctree):
         elif (folder / target).is_dir():
             readme = (folder / target / "README").resolve()
             if readme.is_relative_to(ROOT) and readme.relative_to(ROOT).as_posix() in env.found_docs:
-                link["refdomain"], link["reftarget"] = "doc", readme.relative_to(ROOT).as_posix()
+                link["refdomain"], link["reftargetid"] = "doc", None
+                link["reftarget"] = readme.relative_to(ROOT).as_posix()
             else:
                 link.replace_self(link.children)
 
