@@ -3,7 +3,7 @@
 // Order of search results: Sphinx's scores, with the pages for users of torch_musa before those for its developers.
 var Scorer = {
   score: ([page, , , , score]) => {
-    if (/^docs\/(guide|[a-z_]+$)/.test(page)) return score + 5;
+    if (/^docs\/(guide|operators|packs|[a-z_]+$)/.test(page)) return score + 3;
     return /^(docs\/(design|development|upstream)|tests|examples|[A-Z])/.test(page) ? score - 20 : score;
   },
   objNameMatch: 11,

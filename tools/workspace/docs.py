@@ -71,6 +71,7 @@ def run(code: str = "all") -> int:
     shutil.copy(ROOT / "docs" / "index.html", SITE)
     pages = {"all": ["docs"], "changed": changed_pages(), "none": []}[code]
     command = [str(packages.PYTHON), "-m", "pytest", "-q", "--durations=5", "tests/manual/test_site.py", *pages]
+    command += ["--full"] * (code == "all")  # every page in the browser
     status = subprocess.run(command, cwd=ROOT).returncode
     print(f"the manual: {SITE / 'index.html'}; screenshots: {SITE.with_name('screenshots')}")
     return status
