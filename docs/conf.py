@@ -6,8 +6,9 @@ import os
 import shlex
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -29,8 +30,8 @@ author = copyright = "torch_musa contributors"
 version = release = workspace["version"]
 html_title = f"torch_musa {version}"
 
-# `sphinx -t zh` builds the Chinese manual, whose source folder is docs/zh. That of the English one is the root of the
-# repository, so that links work on code hosts and in the site.
+# `sphinx -t zh` builds the Chinese manual, whose source folder is docs/zh. That of the English one is the
+# root of the repository, so that links work on code hosts and in the site.
 CHINESE = tags.has("zh")  # noqa: F821 - Sphinx defines `tags`
 language = "zh_CN" if CHINESE else "en"
 root_doc = "index" if CHINESE else "docs/index"
@@ -96,7 +97,7 @@ if (ROOT / "build" / "docs" / "mermaid.min.js").exists():
 
 html_theme = "furo"
 html_theme_options = {}
-# The address of the source for links to edit a page. A workflow of GitHub names its repository; otherwise pyproject.toml may.
+# The address of the source, for links that edit a page: pyproject.toml or the workflow may have it.
 if repository := workspace["repository"] or os.environ.get("MUSA_DOCS_REPOSITORY"):
     html_theme_options = {
         "source_repository": repository,

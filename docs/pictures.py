@@ -15,6 +15,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "figures"
 LARGEST = 150 * 1024  # bytes of a picture
 COLUMNS = 120  # of a terminal
-# A device with memory of its own, as most GPUs have: its kernels are muDNN's and the ported ones, not torch's for the CPU.
+# A device with memory of its own, as most GPUs have, so that no kernel is torch's for the CPU.
 GPU = {"MUSA_EMULATOR_MEMORY": "strict", "MUSA_EMULATOR_MODE": "async"}
 # A machine of its own, so that `top` lists no other processes.
 SETTINGS = {"top": {"MUSA_EMULATOR_MACHINE": "pictures"}, "profiler": GPU, "memory": GPU}
@@ -61,7 +62,8 @@ TERMINAL = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="h
 TRAINING = """
 import sys, torch
 device, width = f"musa:{sys.argv[1]}", int(sys.argv[2])
-model = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 10)).to(device)
+from torch.nn import Linear, ReLU, Sequential
+model = Sequential(Linear(width, width), ReLU(), Linear(width, 10)).to(device)
 optimizer = torch.optim.AdamW(model.parameters())
 x, y = torch.randn(64, width, device=device), torch.randint(0, 10, (64,), device=device)
 while True:
@@ -72,16 +74,17 @@ while True:
 
 
 def draw_terminal(name: str, command: str, text: str) -> Path:
-    """Writes what a command printed as the picture of a terminal."""
+    """Writes the output of a command as the picture of a terminal, without folders of this machine."""
     from rich.console import Console
 
-    for folder, shown in ((ROOT, "~/torch_musa"), (Path.home(), "~")):
-        text = text.replace(str(folder), shown)
+    for folder in (r"/[\w./-]+(?=/(?:packages|\.venv)/)", re.escape(str(Path.home())), r"/tmp(?=/)"):
+        text = re.sub(folder, "~", text)
     console = Console(record=True, width=COLUMNS, file=io.StringIO())
     console.print(f"$ {command}", style="bold", markup=False, highlight=False)
     console.print(text, markup=False, highlight=False, overflow="ellipsis", no_wrap=True)
     path = FIGURES / f"{name}.svg"
-    path.write_text(console.export_svg(title=command, code_format=TERMINAL, unique_id=name) + "\n")
+    picture = console.export_svg(title=command, code_format=TERMINAL, unique_id=name)
+    path.write_text("".join(f"{line.rstrip()}\n" for line in picture.rstrip().splitlines()))
     return path
 
 
@@ -89,7 +92,9 @@ def run_tool(*arguments: str) -> str:
     """The output of `python -m torch_musa`."""
     command = [sys.executable, "-m", "torch_musa", *arguments]
     environment = {**os.environ, "COLUMNS": str(COLUMNS), "NO_COLOR": "1"}
-    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.rstrip()
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environment
+    ).stdout.rstrip()
 
 
 def doctor() -> Path:
@@ -153,7 +158,9 @@ def report() -> Path:
     library.define("quick_gelu(Tensor self) -> Tensor")
     library.impl("quick_gelu", lambda x: x * torch.sigmoid(1.702 * x), "CPU")
     library.impl("quick_gelu", lambda x: x * torch.sigmoid(1.7 * x), "PrivateUse1")
-    activations = [torch.nn.functional.gelu] * 3 + [torch.ops.example.quick_gelu] + [torch.nn.functional.gelu] * 4
+    activations = (
+        [torch.nn.functional.gelu] * 3 + [torch.ops.example.quick_gelu] + [torch.nn.functional.gelu] * 4
+    )
     model = nn.Sequential(*map(Block, activations), nn.Linear(64, 10)).to("musa")
     x = torch.randn(32, 64).to("musa")
     with tempfile.TemporaryDirectory() as folder:
@@ -247,14 +254,25 @@ def draw_trace(axes, events) -> None:
             for depth, event in in_lanes(line):
                 deepest = max(deepest, depth)
                 left, width = (event["ts"] - start) / 1000, event["dur"] / 1000
-                axes.broken_barh([(left, width)], (top + depth, 0.9), facecolors=COLOURS[event["cat"]][1], linewidth=0)
+                axes.broken_barh(
+                    [(left, width)], (top + depth, 0.9), facecolors=COLOURS[event["cat"]][1], linewidth=0
+                )
                 label = event["name"].removeprefix("musa::dnn::").partition("#")[0]
                 if event["dur"] > 0.0062 * length * len(label):
                     place = (left + width / 2, top + depth + 0.47)
-                    axes.text(*place, label, fontsize=6.5, ha="center", va="center", color="white", clip_on=True)
+                    axes.text(
+                        *place, label, fontsize=6.5, ha="center", va="center", color="white", clip_on=True
+                    )
             top += deepest + 1
         top += 0.5
-        axes.text(-0.008, (middle + top - 1.5) / 2, name, transform=axes.get_yaxis_transform(), ha="right", va="center")
+        axes.text(
+            -0.008,
+            (middle + top - 1.5) / 2,
+            name,
+            transform=axes.get_yaxis_transform(),
+            ha="right",
+            va="center",
+        )
     axes.set_ylim(top, -0.5)
     axes.set_yticks([])
     axes.set_xlabel("milliseconds")
@@ -262,7 +280,9 @@ def draw_trace(axes, events) -> None:
     present = [kind for kind in COLOURS if any(event["cat"] == kind for event in events)]
     handles = [plt.Rectangle((0, 0), 1, 1, color=COLOURS[kind][1]) for kind in present]
     labels = [COLOURS[kind][0] for kind in present]
-    axes.legend(handles, labels, ncol=7, fontsize=8, loc="upper center", frameon=False, bbox_to_anchor=(0.5, -0.11))
+    axes.legend(
+        handles, labels, ncol=7, fontsize=8, loc="upper center", frameon=False, bbox_to_anchor=(0.5, -0.11)
+    )
 
 
 def draw_table(axes, events) -> None:
@@ -274,7 +294,8 @@ def draw_table(axes, events) -> None:
     total = sum(map(sum, work.values()))
     rows = sorted(work.items(), key=lambda row: -sum(row[1]))[:8]
     cells = [
-        [name[:70], str(len(times)), f"{sum(times):.0f} us", f"{100 * sum(times) / total:.1f} %"] for name, times in rows
+        [name[:70], str(len(times)), f"{sum(times):.0f} us", f"{100 * sum(times) / total:.1f} %"]
+        for name, times in rows
     ]
     axes.axis("off")
     head = ["work on the device", "number", "time", "part"]
@@ -362,7 +383,9 @@ PICTURES = {function.__name__: function for function in (doctor, top, report, pr
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help="all pictures by default")
     names = parser.parse_args().names or list(PICTURES)
     if unknown := [name for name in names if name not in PICTURES]:

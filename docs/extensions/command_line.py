@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A Sphinx extension: the directive `commands` has a section with the `--help` of each command of a program."""
+"""A Sphinx extension: the directive `commands` shows the `--help` of each command of a program."""
 
 import re
 import shlex
@@ -25,7 +25,8 @@ class Commands(SphinxDirective):
     def run(self):
         program = self.arguments[0]
         text = "".join(
-            f"## {name}\n\n```{{command-output}} {program} {name} --help\n```\n\n" for name in commands_of(program)
+            f"## {name}\n\n```{{command-output}} {program} {name} --help\n```\n\n"
+            for name in commands_of(program)
         )
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 

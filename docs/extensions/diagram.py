@@ -9,7 +9,8 @@ from playwright.sync_api import sync_playwright
 
 SCRIPT = Path(__file__).resolve().parents[2] / "build" / "docs" / "mermaid.min.js"
 DRAW = """async text => {
-  mermaid.initialize({startOnLoad: false, theme: "neutral", themeVariables: {edgeLabelBackground: "#ffffff"}});
+  const themeVariables = {edgeLabelBackground: "#ffffff"};
+  mermaid.initialize({startOnLoad: false, theme: "neutral", themeVariables});
   return (await mermaid.render("diagram", text)).svg;
 }"""
 

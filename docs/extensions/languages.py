@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A Sphinx extension for a site of two manuals, English and Chinese: links between them, and the language switch.
+"""A Sphinx extension for a site of an English and a Chinese manual: links between them, the language switch.
 
-The folder of the site has a folder for each manual: `en`, built from the root of the repository, and `zh`, built from
+The site has a folder for each manual: `en`, built from the root of the repository, and `zh`, built from
 docs/zh. A Chinese page names its English page below its heading.
 """
 

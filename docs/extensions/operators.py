@@ -83,11 +83,14 @@ class Operators(SphinxDirective):
         )
         # Plain HTML, because nodes for thousands of rows would make the page several times as large.
         cells = "".join(
-            f"<tr><td><code>{escape(row['op'])}</code><td>{row['provider']}<td>{', '.join(row['candidates'])}\n"
+            f"<tr><td><code>{escape(row['op'])}</code><td>{row['provider']}"
+            f"<td>{', '.join(row['candidates'])}\n"
             for row in rows
         )
         head = "<thead><tr><th>operator<th>provider<th>candidates</thead>"
-        table = f'<div class="table-wrapper"><table class="docutils">{head}<tbody>\n{cells}</tbody></table></div>'
+        table = (
+            f'<div class="table-wrapper"><table class="docutils">{head}<tbody>\n{cells}</tbody></table></div>'
+        )
         text = f"{len(rows)} operators, by provider: {counts}."
         return [*self.parse_text_to_nodes(text), nodes.raw("", FILTER + table, format="html")]
 

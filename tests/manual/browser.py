@@ -27,7 +27,8 @@ STATE = """() => ({
   width: document.documentElement.scrollWidth,
   blank: [...document.querySelectorAll("article img, article object")].filter(picture => {
     const svg = picture.contentDocument?.documentElement;
-    const drawn = picture.tagName === "IMG" ? picture.naturalWidth : svg?.querySelector("g")?.getBBox().width;
+    const box = svg?.querySelector("g")?.getBBox();
+    const drawn = picture.tagName === "IMG" ? picture.naturalWidth : box?.width;
     return !drawn || svg?.textContent.includes("Syntax error");
   }).map(picture => picture.src ?? picture.data),
   links: [...document.querySelectorAll("a[href]")].map(link => link.href),
@@ -53,7 +54,7 @@ def identifiers(file: Path) -> set[str]:
 
 
 class Reader:
-    """A tab of the browser. `found` collects errors of scripts and requests that fail, and what methods find."""
+    """A tab of the browser. `found` collects errors of scripts, failed requests and problems of pages."""
 
     def __init__(self, site: Path, tab) -> None:
         self.site, self.tab = site, tab
@@ -76,7 +77,7 @@ class Reader:
             route.abort()
 
     def check_page(self, page: str) -> None:
-        """Opens a page: it fits into the window, its pictures are drawn, and its links lead to files and anchors."""
+        """Opens a page: it fits the window, its pictures are drawn, its links lead to files and anchors."""
         self.tab.goto(ADDRESS + page)
         self.tab.wait_for_function(LOADED)
         state = self.tab.evaluate(STATE)

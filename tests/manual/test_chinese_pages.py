@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Chinese pages have the code blocks of the English pages that they name; their prose is checked for terms and line breaks."""
+"""Chinese pages have the code blocks of the English pages that they name, the right terms and no stray space.
+
+The blocks of Chinese pages do not run.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,9 @@ def test_another_block_is_noticed():
 
 
 # A line break between Chinese characters, which browsers show as a space.
-BROKEN = re.compile(r"[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]\n(?=[\u3000-\u303f\u3400-\u9fff\uff00-\uffef])")
+BROKEN = re.compile(
+    r"[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]\n(?=[\u3000-\u303f\u3400-\u9fff\uff00-\uffef])"
+)
 # Terms, and the term that the manual uses instead.
 TERMS = {"设备内存": "显存", "GPU 内存": "显存", "主存": "主机内存"}
 
@@ -59,5 +64,5 @@ def test_chinese_prose_has_no_stray_space_and_uses_the_terms_of_the_manual(page)
 
 
 def test_a_broken_line_and_another_term_are_noticed():
-    assert problems("张量，\n释放。\n\n释放\n`x`\n") == ["a line break after '，\\n'"]
+    assert problems("张量\uff0c\n释放。\n\n释放\n`x`\n") == ["a line break after '\uff0c\\n'"]
     assert problems("```\n甲\n乙\n```\n设备内存。\n") == ["设备内存: write 显存"]

@@ -9,11 +9,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+import tomllib
 
 from tests.harness.skips import skip_permanently
 from tests.harness.tier import commit_number
@@ -23,8 +23,8 @@ from workspace import ROOT
 from workspace.prerequisites import find_browser
 
 sys.path.append(str(ROOT / "docs" / "extensions"))
-import command_line  # noqa: E402
-import languages  # noqa: E402
+import command_line
+import languages
 
 pytestmark = pytest.mark.once
 
@@ -35,7 +35,12 @@ GOOD = {
     "zh.md": "# 安装与显存管理\n\n缓存分配器管理显存。\n",
 }
 SAMPLE = 6  # of so many pages, a run opens one
-STARTS = ["en/docs/index.html", "zh/index.html", "en/docs/guide/monitoring.html", "en/docs/development/architecture.html"]
+STARTS = [
+    "en/docs/index.html",
+    "zh/index.html",
+    "en/docs/guide/monitoring.html",
+    "en/docs/development/architecture.html",
+]
 # Words that readers look for, and the page of the manual that is about them.
 ENGLISH = {
     "installation": "guide/installation",
@@ -270,7 +275,10 @@ def test_the_reference_is_complete():
     assert len(exported) > 40
     public = torch.musa.__all__
     assert missing_names(names, exported, public) == set()
-    assert missing_names(names, exported | {"no_such"}, [*public, "not_even_this"]) == {"no_such", "not_even_this"}
+    assert missing_names(names, exported | {"no_such"}, [*public, "not_even_this"]) == {
+        "no_such",
+        "not_even_this",
+    }
     assert [name for name in debug.__all__ if f"torch_musa.debug.{name}" not in names] == []
     hooks = [name for name in vars(hookspecs) if name.startswith("musa_")]
     assert [name for name in hooks if f"musa_runtime.hookspecs.{name}" not in names] == []
@@ -302,7 +310,10 @@ def test_the_reference_has_each_command():
     page = (SITE / "en" / "docs" / "reference" / "commands.html").read_text(encoding="utf-8")
     scripts = {script.partition(" ")[0] for script in re.findall(r"(?<=usage: )[\w. -]+", page)}
     modules = set(re.findall(r"usage: python -m ([\w.]+)", page))
-    assert programs() - scripts - modules <= {"musa_port", "musa_compat.converter"}  # scripts have their names
+    assert programs() - scripts - modules <= {
+        "musa_port",
+        "musa_compat.converter",
+    }  # scripts have their names
     commands = command_line.commands_of(f"{sys.executable} -m torch_musa")
     assert len(commands) > 5
     assert [name for name in commands if f"usage: python -m torch_musa {name}" not in page] == []

@@ -51,15 +51,33 @@ def fetch_mermaid() -> None:
 
 def build(manual: str, source: str, *options: str) -> None:
     """Builds one of the manuals of the site: "en" or "zh"."""
-    command = [str(packages.PYTHON), "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-c", "docs", *options]
+    command = [
+        str(packages.PYTHON),
+        "-m",
+        "sphinx",
+        "-b",
+        "html",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-c",
+        "docs",
+        *options,
+    ]
     command += ["-d", str(FOLDER / "doctrees" / manual), source, str(SITE / manual)]
     run_logged(f"building build/docs/site/{manual}", command, packages.LOGS / f"docs.{manual}.log", cwd=ROOT)
 
 
 def changed_pages() -> list[str]:
     """Pages of docs/ that differ from the base of the branch, and whose code blocks run."""
-    found = (ROOT / name for name in tier.changed_files() if name.startswith("docs/") and name.endswith(".md"))
-    return [str(page) for page in sorted(found) if page.is_file() and not page.is_relative_to(ROOT / "docs" / "zh")]
+    found = (
+        ROOT / name for name in tier.changed_files() if name.startswith("docs/") and name.endswith(".md")
+    )
+    return [
+        str(page)
+        for page in sorted(found)
+        if page.is_file() and not page.is_relative_to(ROOT / "docs" / "zh")
+    ]
 
 
 def run(code: str = "all") -> int:
@@ -70,7 +88,15 @@ def run(code: str = "all") -> int:
     build("zh", "docs/zh", "-t", "zh")
     shutil.copy(ROOT / "docs" / "index.html", SITE)
     pages = {"all": ["docs"], "changed": changed_pages(), "none": []}[code]
-    command = [str(packages.PYTHON), "-m", "pytest", "-q", "--durations=5", "tests/manual/test_site.py", *pages]
+    command = [
+        str(packages.PYTHON),
+        "-m",
+        "pytest",
+        "-q",
+        "--durations=5",
+        "tests/manual/test_site.py",
+        *pages,
+    ]
     command += ["--full"] * (code == "all")  # every page in the browser
     status = subprocess.run(command, cwd=ROOT).returncode
     print(f"the manual: {SITE / 'index.html'}; screenshots: {SITE.with_name('screenshots')}")

@@ -156,7 +156,10 @@ def describe(found: Sequence[tuple[Prerequisite, str]]) -> str:
 
 def apt_install(packages: Sequence[str]) -> None:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["apt-get", "update", "-q"], ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]):
+    for command in (
+        ["apt-get", "update", "-q"],
+        ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages],
+    ):
         result = subprocess.run(command, env=env, capture_output=True, text=True)
         if result.returncode != 0:
             raise WorkspaceError(
