@@ -64,7 +64,6 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinxcontrib.programoutput",
-    "command_line",
     "languages",
     "names",
     "operators",
