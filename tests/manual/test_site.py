@@ -23,7 +23,6 @@ from workspace import ROOT
 from workspace.prerequisites import find_browser
 
 sys.path.append(str(ROOT / "docs" / "extensions"))
-import command_line
 import languages
 
 pytestmark = pytest.mark.once
@@ -314,6 +313,8 @@ def test_the_reference_has_each_command():
         "musa_port",
         "musa_compat.converter",
     }  # scripts have their names
-    commands = command_line.commands_of(f"{sys.executable} -m torch_musa")
+    command = [sys.executable, "-m", "torch_musa", "--help"]
+    overview = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    commands = re.findall(r"^ {2,4}([a-z][\w-]*)(?:  |$)", overview, re.MULTILINE)
     assert len(commands) > 5
     assert [name for name in commands if f"usage: python -m torch_musa {name}" not in page] == []
