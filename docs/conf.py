@@ -71,7 +71,6 @@ extensions = [
 ]
 myst_enable_extensions = ["deflist", "fieldlist"]
 myst_heading_anchors = 6
-suppress_warnings = ["toc.empty_glob"]  # docs/navigation.md has a pattern that may match nothing
 # Fences whose language is a comment for readers, or that Pygments has no lexer for, are plain text.
 highlight_language = "text"
 
