@@ -8,13 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import tomllib
-
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(DOCS / "extensions"), str(ROOT / "tools")]
 from search_language import EnglishAndChinese  # noqa: E402
 
+from workspace.packages import workspace_setting  # noqa: E402
 from workspace.prerequisites import find_browser  # noqa: E402
 
 # Programs whose output is on a page run in the environment that runs Sphinx.
@@ -24,10 +23,10 @@ os.environ |= {
     "NO_COLOR": "1",
 }
 
-workspace = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["musa"]
+settings = (ROOT / "pyproject.toml").read_text()
 project = "torch_musa"
 author = copyright = "torch_musa contributors"
-version = release = workspace["version"]
+version = release = workspace_setting(settings, r'^version = "([^"]+)"')
 html_title = f"torch_musa {version}"
 
 # `sphinx -t zh` builds the Chinese manual, whose source folder is docs/zh. That of the English one is the
@@ -97,7 +96,8 @@ if (ROOT / "build" / "docs" / "mermaid.min.js").exists():
 html_theme = "furo"
 html_theme_options = {}
 # The address of the source, for links that edit a page: pyproject.toml or the workflow may have it.
-if repository := workspace["repository"] or os.environ.get("MUSA_DOCS_REPOSITORY"):
+configured = workspace_setting(settings, r'^repository = "([^"]+)"')
+if repository := configured or os.environ.get("MUSA_DOCS_REPOSITORY"):
     html_theme_options = {
         "source_repository": repository,
         "source_branch": "main",

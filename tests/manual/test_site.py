@@ -12,8 +12,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 import pytest
-import tomllib
 
 from tests.harness.skips import skip_permanently
 from tests.harness.tier import commit_number
