@@ -6,6 +6,7 @@
 import argparse
 import contextlib
 import fcntl
+import importlib.util
 import json
 import os
 import shutil
@@ -40,6 +41,8 @@ from workspace import (
 )
 
 DEMO_ACCURACY = 0.97
+# The parser of the packages' commands, loaded by its path because no package is installed yet.
+COMMAND_LINE = ROOT / "packages" / "musa-runtime" / "src" / "musa_runtime" / "command_line.py"
 
 
 def options_of(arguments: argparse.Namespace) -> packages.Options:
@@ -244,11 +247,27 @@ VERBS = {
 }
 
 
+def load_command_line():
+    spec = importlib.util.spec_from_file_location("command_line", COMMAND_LINE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+command_line = load_command_line()
+
+
 def parser() -> argparse.ArgumentParser:
-    result = argparse.ArgumentParser(prog="dev.py", description=__doc__)
-    verbs = result.add_subparsers(dest="verb", required=True, metavar="VERB")
+    version = f"dev.py of torch_musa {versions.of_workspace()}"
+    result = command_line.Parser(
+        prog="dev.py",
+        description="Builds, tests and checks this workspace.",
+        epilog="VERB --help prints the options of a verb.",
+        version=version,
+    )
+    verbs = result.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     for name, (run, text) in VERBS.items():
-        verb = verbs.add_parser(name, help=text, description=text)
+        verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", version=version)
         verb.set_defaults(run=run)
         verb.add_argument("--debug", action="store_true", help="build without optimisation, with assertions")
         sanitizer = verb.add_mutually_exclusive_group()
@@ -260,7 +279,6 @@ def parser() -> argparse.ArgumentParser:
         if name == "test":
             verb.add_argument(
                 "--all",
-                "--full",
                 dest="full",
                 action="store_true",
                 help="complete sweeps in the first leg, and every test that depends on a mode in each mode",
@@ -314,8 +332,16 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     arguments, arguments.rest = parser().parse_known_args(argv)
+    verb = command_line.innermost(arguments)
     if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "docs", "clean"):
-        parser().error(f"{arguments.verb} takes no argument {arguments.rest[0]}")
+        verb.error(f"unrecognized arguments: {' '.join(arguments.rest)}")
+    # Other verbs hand further arguments on, such as options of pytest.
+    for option in arguments.rest:
+        if suggestion := verb.suggestion(option):
+            print(
+                f"dev.py: {option} is no option of {arguments.verb} and is handed on.{suggestion}",
+                file=sys.stderr,
+            )
     try:
         return arguments.run(arguments)
     except WorkspaceError as error:
