@@ -34,6 +34,7 @@ from workspace import (
     packages,
     prerequisites,
     progress,
+    sdk_wheels,
     tool_venv,
     typing_check,
     versions,
@@ -142,15 +143,22 @@ def test(arguments: argparse.Namespace) -> int:
 
 def wheels(arguments: argparse.Namespace) -> int:
     """Builds the wheels for this system. The workflow "wheels" builds those of a release."""
-    set_up(arguments)
-    folder = ROOT / "build" / "release"
+    if arguments.sdk:
+        sdk_wheels.kind_of(arguments.sdk)  # before minutes are spent
+        prerequisites.ensure(prerequisites.BUILD)
+    else:
+        set_up(arguments)
+    folder, sdk = ROOT / "build" / "release", ""
     with workspace_lock():
         if not arguments.local:
             tool_venv.make(folder, ROOT / "requirements-release.txt", "installing release tools")
-        made = packages.build_wheels(packages.package_names(), options_of(arguments), ROOT / "dist")
+        if arguments.sdk:
+            sdk, made = sdk_wheels.build(arguments.sdk, options_of(arguments))
+        else:
+            made = packages.build_wheels(packages.package_names(), options_of(arguments), ROOT / "dist")
     for path in made:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
-    if found := wheel_check.check_wheels(made):
+    if found := wheel_check.check_wheels(made, sdk):
         raise WorkspaceError("these wheels must not be published:\n" + "\n".join(found))
     return 0 if arguments.local else wheel_check.run_tools(folder / "venv" / "bin", made)
 
@@ -310,6 +318,8 @@ def parser() -> argparse.ArgumentParser:
         if name == "wheels":
             text = "without auditwheel, twine and check-wheel-contents, which are installed otherwise"
             verb.add_argument("--local", action="store_true", help=text)
+            text = "for the MUSA SDK in this folder, with its mcc: dist/musa4/*.whl, without the emulator"
+            verb.add_argument("--sdk", type=lambda name: Path(name).absolute(), metavar="DIR", help=text)
         if name == "matrix":
             for option, example in (("--torch", "2.12"), ("--python", "3.12")):
                 default = "all" if option == "--torch" else "the one that runs dev.py"
