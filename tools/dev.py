@@ -33,6 +33,7 @@ from workspace import (
     packages,
     prerequisites,
     progress,
+    release,
     tool_venv,
     typing_check,
     versions,
@@ -217,6 +218,12 @@ def clean(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def set_version(arguments: argparse.Namespace) -> int:
+    changed = release.run(arguments.number)
+    print(f"{arguments.number} is in {len(changed)} files; `git diff` shows them. docs/releasing.md has the next steps.")
+    return 0
+
+
 VERBS = {
     "demo": (
         demo,
@@ -240,6 +247,7 @@ VERBS = {
     ),
     "docs": (run_docs, "set up, then build the manual into build/docs/site, and check its links and code"),
     "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
+    "version": (set_version, "set the version of all packages, and its section of CHANGELOG.md: X.Y.Z"),
     "clean": (clean, "remove build products"),
 }
 
@@ -306,6 +314,8 @@ def parser() -> argparse.ArgumentParser:
             verb.add_argument("--limit", type=float, default=3600, help=text)
         if name == "docs":
             verb.add_argument("--no-code", action="store_true", help="do not run the code blocks of pages")
+        if name == "version":
+            verb.add_argument("number", metavar="X.Y.Z", help="as 0.2.0")
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")
     return result
@@ -313,7 +323,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     arguments, arguments.rest = parser().parse_known_args(argv)
-    if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "docs", "clean"):
+    if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "docs", "version", "clean"):
         parser().error(f"{arguments.verb} takes no argument {arguments.rest[0]}")
     try:
         return arguments.run(arguments)
