@@ -104,11 +104,11 @@ def _save(figure, path: Path) -> None:
 
 
 def draw_programs(record: dict, path: Path) -> None:
-    """Draws the ratio of each program as a point, with the device in the axis' label."""
+    """Draws the ratio of each program as a point, the fastest first."""
     from matplotlib import pyplot
 
     names = labels(record)
-    figure, axes = pyplot.subplots(figsize=(7.6, 6.4), facecolor=PAPER)
+    figure, axes = pyplot.subplots(figsize=(6.0, 6.9), facecolor=PAPER)
     axes.set_facecolor(PAPER)
     rows = range(len(names))
     ratios = [float(number) for _, number in names]
@@ -121,22 +121,22 @@ def draw_programs(record: dict, path: Path) -> None:
         left = end < 1
         axes.annotate(
             text, (end, row), (-6 if left else 6, 0), textcoords="offset points", va="center",
-            ha="right" if left else "left", color=INK, fontsize=7.5,
+            ha="right" if left else "left", color=INK, fontsize=7.8,
         )  # fmt: skip
     axes.axvline(1, color=INK, linewidth=1)
     axes.axvline(NEAR_LIMIT, color=GRID, linewidth=1, linestyle="--")
-    axes.set_yticks(list(rows), [title for title, _ in names], fontsize=7.5, color=INK)
-    axes.set_xlim(0.75, SHOWN + 0.16)
+    axes.set_yticks(list(rows), [title for title, _ in names], fontsize=7.8, color=INK)
+    axes.set_xlim(0.68, SHOWN + 0.24)
     axes.set_ylim(len(names) - 0.4, -0.6)
     ticks = [0.8, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=7.5, color=INK)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=7.8, color=INK)
     axes.set_xlabel(
-        f"torch_musa / torch.cuda, {record['device']}, torch {record['torch']}", color=INK, fontsize=8.5
+        f"torch_musa / torch.cuda, {record['device']}", color=INK, fontsize=8.5
     )
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    figure.subplots_adjust(left=0.38, right=0.985, top=0.995, bottom=0.075)
+    figure.subplots_adjust(left=0.445, right=0.985, top=0.995, bottom=0.07)
     _save(figure, path)
     pyplot.close(figure)
 
@@ -154,14 +154,14 @@ BOXES = (
     (0, 34, 100, 14, OURS, {"en": ("musa-runtime", "device, streams, events, allocator, graphs, random numbers, "
                                    "operator registry"),
                             "zh": ("musa-runtime", "设备、流、事件、显存分配器、图、随机数、算子注册表")}),
-    (0, 6, 32, 19, BOX, {"en": ("MUSA SDK of the vendor", "Moore Threads GPU", "not run yet"),
+    (0, 5, 32, 19, BOX, {"en": ("MUSA SDK of the vendor", "Moore Threads GPU", "not run yet"),
                          "zh": ("厂商的 MUSA SDK", "摩尔线程 GPU", "尚未运行过")}),
-    (34, 6, 32, 19, OURS, {"en": ("musa-emulator", "CPU", "every test"),
+    (34, 5, 32, 19, OURS, {"en": ("musa-emulator", "CPU", "every test"),
                            "zh": ("musa-emulator", "CPU", "全部测试")}),
-    (68, 6, 32, 19, OURS, {"en": ("musa-cuda", "NVIDIA GPU", "tests and benchmarks"),
+    (68, 5, 32, 19, OURS, {"en": ("musa-cuda", "NVIDIA GPU", "tests and benchmarks"),
                            "zh": ("musa-cuda", "NVIDIA GPU", "测试与性能对比")}),
 )  # fmt: skip
-ARROWS = ((24.5, 80, 73), (75.5, 80, 73), (24.5, 55, 48), (75.5, 55, 48), (50, 34, 29))
+ARROWS = ((24.5, 80, 73), (75.5, 80, 73), (24.5, 55, 48), (75.5, 55, 48), (50, 34, 29.4))
 BOUNDARY = {
     "en": "the MUSA SDK's headers and library names: one binary interface, three implementations",
     "zh": "同一套 MUSA SDK 头文件与库名：一个二进制接口，三种实现",
@@ -173,8 +173,8 @@ def draw_architecture(language: str, path: Path) -> None:
     from matplotlib import pyplot
     from matplotlib.patches import FancyBboxPatch
 
-    figure, axes = pyplot.subplots(figsize=(7.6, 3.9), facecolor=PAPER)
-    axes.set(xlim=(-1, 101), ylim=(3, 97))
+    figure, axes = pyplot.subplots(figsize=(6.0, 3.7), facecolor=PAPER)
+    axes.set(xlim=(-1, 101), ylim=(3, 96))
     axes.axis("off")
     figure.subplots_adjust(left=0.005, right=0.995, top=0.995, bottom=0.005)
     for left, bottom, width, height, colour, texts in BOXES:
@@ -189,14 +189,14 @@ def draw_architecture(language: str, path: Path) -> None:
             y = bottom + height * (1 - (number + 0.5) / len(lines) * 0.86 - 0.07)
             axes.text(
                 left + width / 2, y, line, ha="center", va="center", color=INK,
-                fontsize=8.8 if number == 0 else 7.6, weight="bold" if number == 0 else "normal",
+                fontsize=8.4 if number == 0 else 6.9, weight="bold" if number == 0 else "normal",
             )  # fmt: skip
     for x, top, bottom in ARROWS:
         axes.annotate(
             "", (x, bottom), (x, top), arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 1}
         )
-    axes.plot((0, 100), (29, 29), color=INK, linewidth=1, linestyle="--")
-    axes.text(50, 27, BOUNDARY[language], ha="center", va="center", color=INK, fontsize=7.6, style="italic")
+    axes.plot((0, 100), (29.4, 29.4), color=INK, linewidth=1, linestyle="--")
+    axes.text(50, 27.2, BOUNDARY[language], ha="center", va="center", color=INK, fontsize=6.8, style="italic")
     _save(figure, path)
     pyplot.close(figure)
 
