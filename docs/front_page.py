@@ -4,6 +4,7 @@
 
 python docs/front_page.py           writes docs/figures/*.svg and the table in docs/design/musa-cuda.md
 """
+# ruff: noqa: RUF001 - Chinese labels have full-width punctuation
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def read_record(path: Path = RECORD) -> dict:
 
     Each row has `program` (of benchmarks/gpu/programs.py), `title`, `cuda_ms`, `musa_ms` (milliseconds of a
     step), `ratio` (time on musa over torch.cuda's, before rounding) and `memory` (ratio of the peak allocated
-    memory); `earlier` and `earlier_memory` are ratios before the changes of those days, and `note` is a remark.
+    memory); `earlier` and `earlier_memory` are ratios before the changes of those days, `note` is a remark.
     """
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -83,7 +84,9 @@ def update_table(page: str, record: dict) -> str:
 def labels(record: dict) -> list[tuple[str, str]]:
     """Returns the title and the number of each bar, the fastest program first."""
     rows = sorted(record["rows"], key=lambda row: row["ratio"])
-    return [(row["title"], f"{row['ratio']:.2f}" if row["ratio"] < 10 else f"{row['ratio']:g}") for row in rows]
+    return [
+        (row["title"], f"{row['ratio']:.2f}" if row["ratio"] < 10 else f"{row['ratio']:g}") for row in rows
+    ]
 
 
 def _themed(svg: str) -> str:
@@ -130,9 +133,7 @@ def draw_programs(record: dict, path: Path) -> None:
     axes.set_ylim(len(names) - 0.4, -0.6)
     ticks = [0.8, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=7.8, color=INK)
-    axes.set_xlabel(
-        f"torch_musa / torch.cuda, {record['device']}", color=INK, fontsize=8.5
-    )
+    axes.set_xlabel(f"torch_musa / torch.cuda, {record['device']}", color=INK, fontsize=8.5)
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -151,8 +152,8 @@ BOXES = (
                                    "compile · vision · math · your pack"),
                             "zh": ("算子包，每个都是独立的 wheel", "muDNN 算子 · MUSA 内核 · 混合精度 · 分布式",
                                    "编译 · 视觉 · 数学库 · 你自己的算子包")}),
-    (0, 34, 100, 14, OURS, {"en": ("musa-runtime", "device, streams, events, allocator, graphs, random numbers, "
-                                   "operator registry"),
+    (0, 34, 100, 14, OURS, {"en": ("musa-runtime",
+                                   "device, streams, events, allocator, graphs, generator, operator registry"),
                             "zh": ("musa-runtime", "设备、流、事件、显存分配器、图、随机数、算子注册表")}),
     (0, 5, 32, 19, BOX, {"en": ("MUSA SDK of the vendor", "Moore Threads GPU", "not run yet"),
                          "zh": ("厂商的 MUSA SDK", "摩尔线程 GPU", "尚未运行过")}),
@@ -209,7 +210,15 @@ def main() -> None:
     matplotlib.use("Agg")
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     # Text stays text: it is small, can be searched, and is drawn in a font that the reader's machine has.
-    fonts = ["DejaVu Sans", "Helvetica", "Arial", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
+    fonts = [
+        "DejaVu Sans",
+        "Helvetica",
+        "Arial",
+        "Noto Sans CJK SC",
+        "PingFang SC",
+        "Microsoft YaHei",
+        "sans-serif",
+    ]
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "torch_musa", "font.family": fonts})
     record = read_record()
     FIGURES.mkdir(exist_ok=True)

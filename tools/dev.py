@@ -220,7 +220,7 @@ def clean(arguments: argparse.Namespace) -> int:
 
 def set_version(arguments: argparse.Namespace) -> int:
     changed = release.run(arguments.number)
-    print(f"{arguments.number} is in {len(changed)} files; `git diff` shows them. docs/releasing.md has the next steps.")
+    print(f"{arguments.number} is in {len(changed)} files. docs/releasing.md has the next steps.")
     return 0
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The front pages: their program runs, their commands, extras and versions are the tree's, and their figures the record's.
+"""The front pages: the program runs; commands, extras and versions are the tree's, figures the record's.
 
 tests/manual/test_claims.py compares other claims with the records.
 """
@@ -16,10 +16,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import dev
 import pytest
-import workspace.versions
 
+import dev
+import workspace.versions
 from docs import front_page
 from tests.harness import pages
 from tests.harness.device import DEVICE
@@ -88,9 +88,10 @@ def test_every_package_is_in_the_table():
 
 def wrong_figures(text: str, record: dict, chinese: bool) -> list[str]:
     """The phrases about the programs that a front page should have and has not."""
-    words = {key: value for key, value in front_page.summary(record).items()}
+    words = front_page.summary(record)
     phrases = (
-        ("{programs} 个完整程序", "中位数是 {median}", "{near} 个程序在 1.10 以内", "最大的是 {largest}", "{memory} 个程序的内存峰值")
+        ("{programs} 个完整程序", "中位数是 {median}", "{near} 个程序在 1.10 以内",
+         "最大的是 {largest}", "{memory} 个程序的内存峰值")
         if chinese
         else ("{programs} whole programs", "ratios of times is {median},", "{near} programs are within 1.10",
               "largest ratio is {largest},", "in {memory} programs")
@@ -139,7 +140,9 @@ def test_the_figure_shows_the_programs_of_the_record():
 
 
 def unknown_programs(record: dict) -> list[str]:
-    names = set(re.findall(r'^    "([\w-]+)": Program\(', (ROOT / "benchmarks/gpu/programs.py").read_text(), re.M))
+    names = set(
+        re.findall(r'^    "([\w-]+)": Program\(', (ROOT / "benchmarks/gpu/programs.py").read_text(), re.M)
+    )
     assert len(names) == record["programs_of_the_benchmark"]
     return [row["program"] for row in record["rows"] if row["program"] not in names]
 
@@ -222,7 +225,9 @@ def unknown_commands(text: str) -> list[str]:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("page", [*INSTALLATION, CHINESE], ids=lambda page: page.parent.name + "/" + page.name)
+@pytest.mark.parametrize(
+    "page", [*INSTALLATION, CHINESE], ids=lambda page: page.parent.name + "/" + page.name
+)
 def test_extras_and_commands_of_the_pages_exist(page, capsys):
     text = page.read_text()
     assert unknown_extras(text) == []
@@ -232,8 +237,9 @@ def test_extras_and_commands_of_the_pages_exist(page, capsys):
 @pytest.mark.once
 def test_extras_and_commands_that_do_not_exist_are_found(capsys):
     assert unknown_extras("`pip install 'torch-musa[all,gpu]'`, the extra `fast`") == ["gpu", "fast"]
-    page = "```bash\npython3 tools/dev.py wheel --local\npython3 tools/dev.py test --leg a\npython -m torch_musa cure\n```\n"
-    assert unknown_commands(page) == ["python3 tools/dev.py wheel --local", "python -m torch_musa cure"]
+    wrong = ["python3 tools/dev.py wheel --local", "python -m torch_musa cure"]
+    page = "\n".join(["```bash", *wrong, "python3 tools/dev.py test --leg a", "```", ""])
+    assert unknown_commands(page) == wrong
 
 
 def wrong_versions(text: str, settings: str) -> list[str]:
@@ -243,7 +249,7 @@ def wrong_versions(text: str, settings: str) -> list[str]:
     torch = re.search(r'^torch = "([\d.]+)"', settings, re.MULTILINE)[1]
     chinese = "个 wheel" in text
     wanted = [
-        f"| torch | {torch}：" if chinese else f"| torch | {torch}: ",
+        f"| torch | {torch}\uff1a" if chinese else f"| torch | {torch}: ",
         f"{served.oldest} 至 {served.newest}" if chinese else f"{served.oldest} to {served.newest}",
         f"{packages} 个 wheel" if chinese else f"{packages} wheels",
         f"pip install torch=={torch}.",
@@ -265,7 +271,15 @@ def refused_orders(text: str) -> list[str]:
     return [
         order
         for order in sorted(set(re.findall(r"TORCH_MUSA_OPS=([\w,-]+)", text)))
-        if not runs(["env", f"TORCH_MUSA_OPS={order}", sys.executable, "-c", "import torch; torch.ones(1, device='musa')"])
+        if not runs(
+            [
+                "env",
+                f"TORCH_MUSA_OPS={order}",
+                sys.executable,
+                "-c",
+                "import torch; torch.ones(1, device='musa')",
+            ]
+        )
     ]
 
 

@@ -2,14 +2,15 @@
 # Copyright (c) torch_musa contributors
 """Sentences of pages about runs cite a record, `<!-- record: NAME [SUITE], ... -->`, and say no more than it.
 
-A sentence with "H100", "emulator only", "has run on" or a number of programs or cases is such a sentence. NAME is
-a row of docs/records.json, or `programs` for docs/programs.json. "emulator only" cites `none SUITE`, and is
-refused as soon as a record of a GPU has the suite. Design pages hold the measurements themselves, and
+A sentence with "H100", "emulator only", "has run on" or a number of programs or cases is such a sentence.
+NAME is a row of docs/records.json, or `programs` for docs/programs.json. "emulator only" cites `none SUITE`,
+and is refused as soon as a record of a GPU has the suite. Design pages hold the measurements themselves, and
 CHANGELOG.md is history; neither is checked.
 """
 
 from __future__ import annotations
 
+import calendar
 import json
 import re
 from collections.abc import Iterator
@@ -23,7 +24,10 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = json.loads((ROOT / "docs" / "records.json").read_text(encoding="utf-8"))
-EMULATOR_ONLY = re.compile(r"(?<!this )emulator\s+only|only\s+on\s+the\s+emulator|not\s+(?:been|yet)[^.]{0,20}\son\s+a\s+GPU|[只仅]在模拟器")
+EMULATOR_ONLY = re.compile(
+    r"(?<!this )emulator\s+only|only\s+on\s+the\s+emulator|[只仅]在模拟器"
+    r"|not\s+(?:been|yet)[^.]{0,20}\son\s+a\s+GPU"
+)
 CLAIM = re.compile(
     rf"\bH[12]00\b|{EMULATOR_ONLY.pattern}|\bhas\s+run\s+on\b"
     r"|\d[\d,]*\s+(?:of\s+\d+\s+)?(?:whole\s+)?(?:programs|cases)\b|\d[\d,]*\s*个(?:完整程序|程序|用例)"
@@ -33,7 +37,7 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 # Not figures: the models of GPUs, links, inline code, and PyTorch's name of a build.
 NO_FIGURES = re.compile(r"\bH[12]00\b|\]\([^)]*\)|`[^`]*`|<!--.*?-->", re.DOTALL)
 FIGURE = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])")
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = tuple(calendar.month_name)
 
 
 def pages() -> list[Path]:
@@ -69,7 +73,7 @@ def evidence(name: str) -> str:
         return f"{record['device']} {' '.join(numbers)}"
     row = RECORDS[name]
     year, month, day = row["date"].split("-")
-    return f"{row['summary']} {int(day)} {MONTHS[int(month) - 1]} {year}"
+    return f"{row['summary']} {int(day)} {MONTHS[int(month)]} {year}"
 
 
 def problems(page: str) -> list[str]:

@@ -10,7 +10,10 @@ from workspace import ROOT, WorkspaceError, release, tree_rules, versions
 
 pytestmark = pytest.mark.once
 
-CHANGELOG = "# Changelog\n\n## Unreleased\n\nThe changes for 1.3.0.\n\n### Added\n\n* A.\n\n## 1.2.3 - 2026-01-02\n\n### Fixed\n\n* B.\n"
+CHANGELOG = (
+    "# Changelog\n\n## Unreleased\n\nThe changes for 1.3.0.\n\n### Added\n\n* A.\n\n"
+    "## 1.2.3 - 2026-01-02\n\n### Fixed\n\n* B.\n"
+)
 
 
 def texts_of_the_tree() -> dict[str, str]:
@@ -35,7 +38,9 @@ def test_only_the_versions_change() -> None:
     texts = texts_of_the_tree()
     source = texts[versions.SOURCE]
     changed = release.set_version(texts, "7.8.9")[versions.SOURCE]
-    lines = [(old, new) for old, new in zip(source.splitlines(), changed.splitlines(), strict=True) if old != new]
+    lines = [
+        (old, new) for old, new in zip(source.splitlines(), changed.splitlines(), strict=True) if old != new
+    ]
     assert [new for _, new in lines] == ['version = "7.8.9"']
 
 

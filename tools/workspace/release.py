@@ -16,7 +16,8 @@ _SOURCE_VERSION = re.compile(r'(?<=^version = ")[^"]*', re.MULTILINE)
 def _numbers(version: str) -> tuple[int, ...]:
     if not re.fullmatch(r"(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}", version):
         raise WorkspaceError(
-            f"{version!r} is no version of a release.\nFix: write X.Y.Z, such as 0.2.0; wheels append the minor of torch themselves"
+            f"{version!r} is no version of a release.\nFix: write X.Y.Z, such as 0.2.0; "
+            "wheels append the minor of torch themselves"
         )
     return tuple(map(int, version.split(".")))
 
@@ -54,7 +55,7 @@ def set_version(texts: dict[str, str], version: str) -> dict[str, str]:
 
 
 def release_changes(text: str, version: str, date: str) -> str:
-    """Returns the changelog with "Unreleased" as the section of the version, and an empty "Unreleased" above it.
+    """Returns the changelog with "Unreleased" as the section of the version, below an empty "Unreleased".
 
     Raises:
         WorkspaceError: if there are no unreleased changes.
@@ -74,7 +75,9 @@ def wrong_changes(text: str) -> list[str]:
         if line.startswith("## "):
             section, seen = "", []
             # 0.1.0 was never tagged.
-            if not re.fullmatch(r"## (?:Unreleased|0\.1\.0|\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d(?: \[YANKED\])?)", line):
+            if not re.fullmatch(
+                r"## (?:Unreleased|0\.1\.0|\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d(?: \[YANKED\])?)", line
+            ):
                 found.append(f"{where}{line!r} is neither Unreleased nor a version with its date")
             old = line == "## 0.1.0"
         elif line.startswith("### "):
@@ -92,7 +95,9 @@ def run(version: str) -> list[str]:
     texts = {}
     for path in tree_rules.tracked_files(ROOT):
         name = path.relative_to(ROOT).as_posix()
-        if name in (versions.SOURCE, CHANGES) or any(re.fullmatch(files, name) for files, _, _ in versions.PLACES):
+        if name in (versions.SOURCE, CHANGES) or any(
+            re.fullmatch(files, name) for files, _, _ in versions.PLACES
+        ):
             texts[name] = path.read_text(encoding="utf-8")
     changed = set_version(texts, version)
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
