@@ -193,6 +193,27 @@ def unknown_extras(text: str) -> list[str]:
     return [name for names in named for name in names.split(",") if name not in extras()]
 
 
+def wrong_tables_of_extras(text: str) -> list[str]:
+    """Extras that the table of a page lacks, and those of the row `all` that differ from the tree's."""
+    rows = dict(re.findall(r"^\| `(?:torch-musa\[)?([\w-]+)\]?`[^|]*\| (.*) \|$", text, re.MULTILINE))
+    project = (ROOT / "packages" / "torch-musa" / "pyproject.toml").read_text()
+    everything = re.search(r'^all = \["torch-musa\[([^\]]*)\]"\]', project, re.MULTILINE)[1].split(",")
+    alias = {"mccl"}  # of distributed, in its row
+    found = [name for name in sorted(extras() - alias) if name not in rows]
+    return found + sorted(set(re.findall(r"`([\w-]+)`", rows.get("all", ""))) ^ set(everything))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "page", ["docs/guide/installation.md", "docs/zh/guide/installation.md", "packages/torch-musa/README.md"]
+)
+def test_tables_of_extras_are_complete(page):
+    text = (ROOT / page).read_text()
+    assert wrong_tables_of_extras(text) == []
+    assert wrong_tables_of_extras(text.replace("`math`, ", "").replace("`math`、", "")) == ["math"]
+    assert wrong_tables_of_extras(re.sub(r"\| `(torch-musa\[)?vision.*\n", "", text)) == ["vision"]
+
+
 def runs(command: list[str]) -> bool:
     return subprocess.run(command, capture_output=True, cwd=ROOT).returncode == 0
 
