@@ -34,6 +34,8 @@ from workspace import (
     packages,
     prerequisites,
     progress,
+    release,
+    sdk_wheels,
     tool_venv,
     typing_check,
     versions,
@@ -142,15 +144,22 @@ def test(arguments: argparse.Namespace) -> int:
 
 def wheels(arguments: argparse.Namespace) -> int:
     """Builds the wheels for this system. The workflow "wheels" builds those of a release."""
-    set_up(arguments)
-    folder = ROOT / "build" / "release"
+    if arguments.sdk:
+        sdk_wheels.kind_of(arguments.sdk)  # before minutes are spent
+        prerequisites.ensure(prerequisites.BUILD)
+    else:
+        set_up(arguments)
+    folder, sdk = ROOT / "build" / "release", ""
     with workspace_lock():
         if not arguments.local:
             tool_venv.make(folder, ROOT / "requirements-release.txt", "installing release tools")
-        made = packages.build_wheels(packages.package_names(), options_of(arguments), ROOT / "dist")
+        if arguments.sdk:
+            sdk, made = sdk_wheels.build(arguments.sdk, options_of(arguments))
+        else:
+            made = packages.build_wheels(packages.package_names(), options_of(arguments), ROOT / "dist")
     for path in made:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
-    if found := wheel_check.check_wheels(made):
+    if found := wheel_check.check_wheels(made, sdk):
         raise WorkspaceError("these wheels must not be published:\n" + "\n".join(found))
     return 0 if arguments.local else wheel_check.run_tools(folder / "venv" / "bin", made)
 
@@ -193,7 +202,7 @@ def run_ecosystem(arguments: argparse.Namespace) -> int:
 def run_docs(arguments: argparse.Namespace) -> int:
     set_up(arguments)
     with workspace_lock():
-        return docs.run(code=not arguments.no_code)
+        return docs.run(arguments.code)
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -220,6 +229,12 @@ def clean(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def set_version(arguments: argparse.Namespace) -> int:
+    changed = release.run(arguments.number)
+    print(f"{arguments.number} is in {len(changed)} files. docs/releasing.md has the next steps.")
+    return 0
+
+
 VERBS = {
     "demo": (
         demo,
@@ -243,6 +258,7 @@ VERBS = {
     ),
     "docs": (run_docs, "set up, then build the manual into build/docs/site, and check its links and code"),
     "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
+    "version": (set_version, "set the version of all packages, and its section of CHANGELOG.md: X.Y.Z"),
     "clean": (clean, "remove build products"),
 }
 
@@ -310,6 +326,8 @@ def parser() -> argparse.ArgumentParser:
         if name == "wheels":
             text = "without auditwheel, twine and check-wheel-contents, which are installed otherwise"
             verb.add_argument("--local", action="store_true", help=text)
+            text = "for the MUSA SDK in this folder, with its mcc: dist/musa4/*.whl, without the emulator"
+            verb.add_argument("--sdk", type=lambda name: Path(name).absolute(), metavar="DIR", help=text)
         if name == "matrix":
             for option, example in (("--torch", "2.12"), ("--python", "3.12")):
                 default = "all" if option == "--torch" else "the one that runs dev.py"
@@ -323,7 +341,10 @@ def parser() -> argparse.ArgumentParser:
             text = "end a process of tests after so many seconds (default: 3600)"
             verb.add_argument("--limit", type=float, default=3600, help=text)
         if name == "docs":
-            verb.add_argument("--no-code", action="store_true", help="do not run the code blocks of pages")
+            text = "the pages whose code blocks run (default: all)"
+            verb.add_argument("--code", choices=["all", "changed", "none"], default="all", help=text)
+        if name == "version":
+            verb.add_argument("number", metavar="X.Y.Z", help="as 0.2.0")
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")
     return result
@@ -332,7 +353,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str]) -> int:
     arguments, arguments.rest = parser().parse_known_args(argv)
     verb = command_line.innermost(arguments)
-    if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "docs", "clean"):
+    if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "docs", "version", "clean"):
         verb.error(f"unrecognized arguments: {' '.join(arguments.rest)}")
     # Other verbs hand further arguments on, such as options of pytest.
     for option in arguments.rest:

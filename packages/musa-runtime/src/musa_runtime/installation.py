@@ -61,6 +61,26 @@ def commands(*names: str, reinstall: bool = False) -> list[str]:
     return [_from_folder(place, names, reinstall)]
 
 
+def command_of_another_build(name: str, version: str, sdk: str) -> str:
+    """Returns the shell command that replaces a distribution by a build of the same release for another SDK.
+
+    The recorded folder has the installed build, so the command has a placeholder for the other folder. A
+    package that was installed from a checkout or repository is built again, for the SDK that the build finds.
+
+    Args:
+        name (str): the distribution.
+        version (str): the version of the other build if it names the SDK, such as "0.1.0+torch2.13.musa4",
+            else "".
+        sdk (str): the SDK in words, for the placeholder.
+    """
+    record = _direct_url(name)
+    if isinstance(record, dict) and ("dir_info" in record or "vcs_info" in record):
+        return command(name, reinstall=True)
+    # Without the exact version, pip takes the highest of a folder with several builds.
+    requirement = f"{name}=={version}" if version else name
+    return _from_folder(f"<the folder or index of the wheels for {sdk}>", (requirement,), reinstall=True)
+
+
 def _direct_url(name: str) -> Any:
     """Returns pip's record of a distribution's origin, as in PEP 610, or None."""
     try:
