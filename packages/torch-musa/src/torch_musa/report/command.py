@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 DEFAULT_FILE = "torch_musa_report.txt"
-SECONDS = 25  # from the start of the command; writing the file and the end of Python come after it
+SECONDS = 22  # from the start of the command; writing the file and the end of Python come after it
 _TITLE = "torch_musa report"
 _LOG_LINES = 200
 _OUTPUT_BYTES = 200_000  # of a process, from its end
