@@ -34,6 +34,7 @@ from workspace import (
     packages,
     prerequisites,
     progress,
+    release,
     sdk_wheels,
     tool_venv,
     typing_check,
@@ -228,6 +229,12 @@ def clean(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def set_version(arguments: argparse.Namespace) -> int:
+    changed = release.run(arguments.number)
+    print(f"{arguments.number} is in {len(changed)} files. docs/releasing.md has the next steps.")
+    return 0
+
+
 VERBS = {
     "demo": (
         demo,
@@ -251,6 +258,7 @@ VERBS = {
     ),
     "docs": (run_docs, "set up, then build the manual into build/docs/site, and check its links and code"),
     "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
+    "version": (set_version, "set the version of all packages, and its section of CHANGELOG.md: X.Y.Z"),
     "clean": (clean, "remove build products"),
 }
 
@@ -335,6 +343,8 @@ def parser() -> argparse.ArgumentParser:
         if name == "docs":
             text = "the pages whose code blocks run (default: all)"
             verb.add_argument("--code", choices=["all", "changed", "none"], default="all", help=text)
+        if name == "version":
+            verb.add_argument("number", metavar="X.Y.Z", help="as 0.2.0")
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")
     return result
@@ -343,7 +353,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str]) -> int:
     arguments, arguments.rest = parser().parse_known_args(argv)
     verb = command_line.innermost(arguments)
-    if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "docs", "clean"):
+    if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "docs", "version", "clean"):
         verb.error(f"unrecognized arguments: {' '.join(arguments.rest)}")
     # Other verbs hand further arguments on, such as options of pytest.
     for option in arguments.rest:
