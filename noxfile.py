@@ -54,7 +54,7 @@ def matrix(session: nox.Session, torch: str) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the manual, and check its links and code."""
+    """Build the manual, run the code of its pages, and check it in a browser."""
     dev(session, "docs", *session.posargs)
 
 

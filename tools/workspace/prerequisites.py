@@ -86,6 +86,15 @@ def browser(find=find_browser) -> str | None:
     return None if find() else "there is no Chromium or Chrome, in which the pages of the manual are opened"
 
 
+def chinese_font(run=subprocess.run) -> str | None:
+    command = ["fc-list", "--quiet", ":lang=zh-cn"]
+    try:
+        found = run(command).returncode == 0
+    except FileNotFoundError:
+        found = False
+    return None if found else "there is no font with Chinese characters, which pages of the manual have"
+
+
 def doxygen(which=shutil.which) -> str | None:
     return (
         None
@@ -120,6 +129,7 @@ TEST = (
 DOCS = (
     *BASIC,
     Prerequisite("browser", browser, ["chromium"]),
+    Prerequisite("Chinese font", chinese_font, ["fontconfig", "fonts-wqy-microhei"]),
     Prerequisite("Doxygen", doxygen, ["doxygen"]),
 )
 
@@ -146,7 +156,10 @@ def describe(found: Sequence[tuple[Prerequisite, str]]) -> str:
 
 def apt_install(packages: Sequence[str]) -> None:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["apt-get", "update", "-q"], ["apt-get", "install", "-y", "-q", *packages]):
+    for command in (
+        ["apt-get", "update", "-q"],
+        ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages],
+    ):
         result = subprocess.run(command, env=env, capture_output=True, text=True)
         if result.returncode != 0:
             raise WorkspaceError(
@@ -154,11 +167,22 @@ def apt_install(packages: Sequence[str]) -> None:
             )
 
 
+def may_install(packages: Sequence[str]) -> bool:
+    """Whether to install packages: a user at a terminal is asked, CI and other programs are not."""
+    if os.environ.get("CI") or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    answer = input(f"Install {' '.join(packages)} with apt-get? [y/N] ")
+    return answer.strip().lower() in ("y", "yes")
+
+
 def ensure(required: Sequence[Prerequisite]) -> None:
-    """Installs missing prerequisites if possible (as root on Debian), otherwise raises and lists them."""
+    """Installs missing prerequisites if possible (as root on Debian), otherwise raises and lists them.
+
+    At a terminal it asks first.
+    """
     found = problems(required)
     packages = sorted({package for item, _ in found for package in item.debian})
-    if packages and os.geteuid() == 0 and shutil.which("apt-get"):
+    if packages and os.geteuid() == 0 and shutil.which("apt-get") and may_install(packages):
         print(f"installing {' '.join(packages)} with apt-get ...", flush=True)
         apt_install(packages)
         found = problems(required)
