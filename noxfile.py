@@ -54,7 +54,7 @@ def matrix(session: nox.Session, torch: str) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the manual, and check its links and code."""
+    """Build the manual, run the code of its pages, and check it in a browser."""
     dev(session, "docs", *session.posargs)
 
 
@@ -68,3 +68,15 @@ def ecosystem(session: nox.Session) -> None:
 def mutations(session: nox.Session) -> None:
     """Count the seeded faults that the tests find."""
     session.run(str(ROOT / ".venv/bin/python"), "-m", "tests.mutations", *session.posargs, external=True)
+
+
+@nox.session
+def torchada(session: nox.Session) -> None:
+    """Run torchada's own tests on the emulator, in four settings; needs the package index."""
+    session.run(
+        str(ROOT / ".venv/bin/python"),
+        "-m",
+        "tests.musa_compat.torchada_suite",
+        *session.posargs,
+        external=True,
+    )

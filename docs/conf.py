@@ -6,16 +6,14 @@ import os
 import shlex
 import subprocess
 import sys
-import types
 from pathlib import Path
-
-from sphinx import addnodes
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(DOCS / "extensions"), str(ROOT / "tools")]
 from search_language import EnglishAndChinese  # noqa: E402
 
+from workspace.packages import workspace_setting  # noqa: E402
 from workspace.prerequisites import find_browser  # noqa: E402
 
 # Programs whose output is on a page run in the environment that runs Sphinx.
@@ -25,28 +23,38 @@ os.environ |= {
     "NO_COLOR": "1",
 }
 
-project = html_title = "torch_musa"
+settings = (ROOT / "pyproject.toml").read_text()
+project = "torch_musa"
 author = copyright = "torch_musa contributors"
-language = "en"
+version = release = workspace_setting(settings, r'^version = "([^"]+)"')
+html_title = f"torch_musa {version}"
 
-# The source folder is the root of the repository, so that links work on code hosts and in the site.
-root_doc = "docs/index"
-include_patterns = [
+# `sphinx -t zh` builds the Chinese manual, whose source folder is docs/zh. That of the English one is the
+# root of the repository, so that links work on code hosts and in the site.
+CHINESE = tags.has("zh")  # noqa: F821 - Sphinx defines `tags`
+language = "zh_CN" if CHINESE else "en"
+root_doc = "index" if CHINESE else "docs/index"
+english_pages = [
     "docs/**.md",
-    "docs/reference/python.rst",
+    "docs/reference/**.rst",
     "packages/*/README.md",
+    "examples/*/README.md",
     "*.md",
     "tests/README.md",
 ]
-exclude_patterns = [
+other_files = [
     "build",
     ".*",
     "dist",
     "packages/*/[!R]*",
     "tests/[!R]*",
+    "docs/zh",
+    "README.zh.md",
     "CHANGELOG.md",
-    "docs/navigation.md",
+    "**navigation.md",
 ]
+include_patterns = ["**.md"] if CHINESE else english_pages
+exclude_patterns = ["navigation.md"] if CHINESE else other_files
 
 extensions = [
     "myst_parser",
@@ -55,8 +63,10 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinxcontrib.programoutput",
+    "languages",
     "names",
     "operators",
+    "python_names",
 ]
 myst_enable_extensions = ["deflist", "fieldlist"]
 myst_heading_anchors = 6
@@ -84,38 +94,41 @@ if (ROOT / "build" / "docs" / "mermaid.min.js").exists():
     )
 
 html_theme = "furo"
-html_search_language = EnglishAndChinese.lang
+html_theme_options = {}
+# The address of the source, for links that edit a page: pyproject.toml or the workflow may have it.
+configured = workspace_setting(settings, r'^repository = "([^"]+)"')
+if repository := configured or os.environ.get("MUSA_DOCS_REPOSITORY"):
+    html_theme_options = {
+        "source_repository": repository,
+        "source_branch": "main",
+        "source_directory": "docs/zh/" if CHINESE else "",
+    }
+html_search_language = EnglishAndChinese.lang if CHINESE else "en"
+html_search_scorer = str(DOCS / "scorer.js")
 html_show_sourcelink = html_copy_source = False
-html_extra_path = ["index.html"]
+html_static_path = ["static"]
+html_css_files = ["manual.css"]
+templates_path = ["templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/language.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+locale_dirs = [str(DOCS / "locale")]
 
 
 def add_navigation(app, name, text):
     """Appends the navigation to the start page."""
     if name == root_doc:
-        text[0] += (DOCS / "navigation.md").read_text(encoding="utf-8").partition("\n\n")[2]
-
-
-def unlink(app, doctree):
-    """Replaces links to folders, and to pages that are not in the site, by their text."""
-    folder = Path(app.env.doc2path(app.env.docname)).parent
-    for link in list(doctree.findall(addnodes.pending_xref)):
-        page = link["reftarget"] not in app.env.found_docs and ROOT / f"{link['reftarget']}.md"
-        if (folder / link["reftarget"]).is_dir() or (page and page.exists()):
-            link.replace_self(link.children)
-
-
-def skip_described(app, what, name, value, skip, options):
-    """Leaves functions and classes out of modules below torch.musa if torch.musa has them too."""
-    is_module = what == "module" and isinstance(value, (type, types.FunctionType))
-    described = app.env.temp_data.setdefault("described", set())
-    repeated = is_module and value in described
-    if is_module:
-        described.add(value)
-    return repeated or None
+        folder = DOCS / "zh" if CHINESE else DOCS
+        text[0] += (folder / "navigation.md").read_text(encoding="utf-8").partition("\n\n")[2]
 
 
 def setup(app):
-    app.connect("autodoc-skip-member", skip_described)
-    app.connect("doctree-read", unlink)
     app.add_search_language(EnglishAndChinese)
     app.connect("source-read", add_navigation)

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FILES = ROOT / "build" / "docs" / "run"
 MARK = re.compile(r"<!-- (output|file|in)(?:: (?!/|.*\.\.)(\S+))? -->")
 LIMIT = 580  # seconds for the blocks of a page; pytest ends a test after 600
-# Chinese pages have the code of their English pages: tests/tools/test_chinese_pages.py
+# Chinese pages have the code of their English pages: tests/manual/test_chinese_pages.py
 collect_ignore = ["zh"]
 
 

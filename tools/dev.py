@@ -191,7 +191,7 @@ def run_ecosystem(arguments: argparse.Namespace) -> int:
 def run_docs(arguments: argparse.Namespace) -> int:
     set_up(arguments)
     with workspace_lock():
-        return docs.run(code=not arguments.no_code)
+        return docs.run(arguments.code)
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -313,7 +313,8 @@ def parser() -> argparse.ArgumentParser:
             text = "end a process of tests after so many seconds (default: 3600)"
             verb.add_argument("--limit", type=float, default=3600, help=text)
         if name == "docs":
-            verb.add_argument("--no-code", action="store_true", help="do not run the code blocks of pages")
+            text = "the pages whose code blocks run (default: all)"
+            verb.add_argument("--code", choices=["all", "changed", "none"], default="all", help=text)
         if name == "version":
             verb.add_argument("number", metavar="X.Y.Z", help="as 0.2.0")
         if name == "clean":

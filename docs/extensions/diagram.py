@@ -8,7 +8,11 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 SCRIPT = Path(__file__).resolve().parents[2] / "build" / "docs" / "mermaid.min.js"
-DRAW = "async text => (await mermaid.render('diagram', text)).svg"
+DRAW = """async text => {
+  const themeVariables = {edgeLabelBackground: "#ffffff"};
+  mermaid.initialize({startOnLoad: false, theme: "neutral", themeVariables});
+  return (await mermaid.render("diagram", text)).svg;
+}"""
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("-i", type=Path, dest="text", required=True)

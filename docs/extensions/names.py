@@ -11,6 +11,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util import logging
 
+ROOT = Path(__file__).resolve().parents[2]
 PYTHON = re.compile(
     r"(?<![\w./-])(?:torch\.musa|torch\.backends\.(?:mudnn|musa)|torch_musa)(?:\.[A-Za-z_]\w*)+"
 )
@@ -20,7 +21,7 @@ VERB = re.compile(r"tools/dev\.py ([a-z]\w*)")
 NOT_NAMES = re.compile(
     r"torch_musa\.(?:(?:import|modules|plugins|submodules|attributes|run_options)(?:\.v2)?|contract|backend_placeholders"
     r"|names_of_extras|swiglu|rope)"
-    r"|torch[._]musa\.foo"
+    r"|torch[._]musa\.(?:foo|demo)"
 )
 
 
@@ -58,6 +59,9 @@ def check(app, doctree):
 
     index = Path(app.config.breathe_projects["musa-runtime"], "index.xml").read_text(encoding="utf-8")
     declared = {name.rpartition("::")[2] for name in re.findall(r"(?<=<name>)[\w:]+", index)}
+    # Design notes also name declarations of headers that the reference leaves out.
+    for header in re.findall(r"packages/\S+\.h", (ROOT / "docs" / "Doxyfile").read_text()):
+        declared.update(re.findall(r"\w+", (ROOT / header).read_text(encoding="utf-8")))
     for node in doctree.findall(lambda node: isinstance(node, (nodes.literal, nodes.literal_block))):
         text = node.astext()
         if isinstance(node, nodes.literal_block):

@@ -3,6 +3,7 @@
 """A Sphinx extension: the directive `operators` is a table of the op registry, of all or of one provider."""
 
 from collections import Counter
+from html import escape
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -80,12 +81,18 @@ class Operators(SphinxDirective):
         counts = ", ".join(
             f"`{name}` {n}" for name, n in sorted(Counter(row["provider"] for row in rows).items())
         )
-        table = f"{len(rows)} operators, by provider: {counts}.\n\n"
-        table += "| operator | provider | candidates |\n|---|---|---|\n"
-        table += "".join(
-            f"| `{row['op']}` | {row['provider']} | {', '.join(row['candidates'])} |\n" for row in rows
+        # Plain HTML, because nodes for thousands of rows would make the page several times as large.
+        cells = "".join(
+            f"<tr><td><code>{escape(row['op'])}</code><td>{row['provider']}"
+            f"<td>{', '.join(row['candidates'])}\n"
+            for row in rows
         )
-        return [nodes.raw("", FILTER, format="html"), *self.parse_text_to_nodes(table)]
+        head = "<thead><tr><th>operator<th>provider<th>candidates</thead>"
+        table = (
+            f'<div class="table-wrapper"><table class="docutils">{head}<tbody>\n{cells}</tbody></table></div>'
+        )
+        text = f"{len(rows)} operators, by provider: {counts}."
+        return [*self.parse_text_to_nodes(text), nodes.raw("", FILTER + table, format="html")]
 
 
 def setup(app):

@@ -81,6 +81,11 @@ answers["accelerator"] = torch.accelerator.memory_allocated() == torch.musa.memo
 if os.environ["COMPILES"] == "1":
     compiled = torch.compile(lambda x: torch.empty(2, device=x.device).fill_(1.0) + x, backend="eager")
     assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+    # Inductor reads properties of torch.cuda's device for the key of its cache.
+    assert torch.compile(lambda x: x.sin() + 1)(torch.zeros(2, device="cuda")).tolist() == [1.0, 1.0]
+# isfinite, torchada's or torch's, does not wait for the work before it.
+torch.isfinite(x.sin())
+answers["queued"] = not torch.cuda.current_stream().query()
 # Workarounds for older releases of the vendor's package are off: docs/design/compat.md.
 answers["log_"] = torchada._patch._original_tensor_log_ is None
 answers["mm"] = torchada._patch._original_torch_mm is None
@@ -110,12 +115,14 @@ def test_the_platform_checks_of_serving_programs_answer_musa(settings: dict[str,
     # torchada's torch.cuda reads torch.musa.core, of musa-compat, while torch compiles.
     compiles = str(int("TORCH_MUSA_DISABLE_PACKS" not in settings))
     common = {"PYTORCH_MCC": "/nonexistent", "TORCHADA_FORCE_CUDA_AVAILABLE": "1", "COMPILES": compiles}
+    # Nothing runs before something waits, and operators have the order of a GPU: host kernels wait.
+    common |= {"MUSA_EMULATOR_MODE": "lazy", "TORCH_MUSA_OPS": "mudnn,ported,host"}
     done = run(CHECKS, **common, **settings)
     answers = ast.literal_eval(done.stdout)
     assert {name: answers[name] for name in PROGRAMS} == dict.fromkeys(PROGRAMS, "musa")
     assert answers["product"] == [[5.0, 14.0], [14.0, 50.0]]
     assert answers["device"] in ("musa:0", "cuda:0")
-    assert answers["accelerator"] and answers["log_"] and answers["mm"]
+    assert answers["accelerator"] and answers["log_"] and answers["mm"] and answers["queued"]
     assert "is deprecated" not in done.stderr
 
 
@@ -170,6 +177,14 @@ print(_cpp_ops.is_loaded(), not torch.equal(before, query))
 def test_operators_of_torchada_build_and_run(tmp_path: Path) -> None:
     done = run(OPERATORS, TORCH_EXTENSIONS_DIR=str(tmp_path), MTGPU_TARGET="mp_31")
     assert done.stdout == "True True\n" and "Failed to load" not in done.stderr
+
+
+def test_the_lock_of_a_killed_build_does_not_stop_the_import(tmp_path: Path) -> None:
+    lock = tmp_path / "torchada_cpp_ops" / "lock"
+    lock.parent.mkdir()
+    lock.touch()
+    done = run("import torchada", TORCH_EXTENSIONS_DIR=str(tmp_path), PYTORCH_MCC="/nonexistent")
+    assert "removed stale JIT build lock" in done.stderr and not lock.exists()
 
 
 def test_names_of_the_builder_exist_that_torchada_replaces() -> None:

@@ -121,6 +121,7 @@ def test_launch_blocking_gives_the_same_results(musa):
 
 def test_properties_describe_the_device(musa):
     properties = musa.get_device_properties(0)
+    assert properties.gcnArchName == properties.name
     assert properties.name
     assert properties.total_memory == musa.mem_get_info(0)[1]
     assert properties.warp_size in (32, 128)

@@ -20,7 +20,15 @@ import pytest
 from musa_runtime import TORCH_MINOR
 from tests.harness import mixtures
 from tests.harness.forkserver import ForkServer
-from tests.harness.installations import FAMILY, PACKAGES, SITE, Installation, fork_server, shared_links, underscored
+from tests.harness.installations import (
+    FAMILY,
+    PACKAGES,
+    SITE,
+    Installation,
+    fork_server,
+    shared_links,
+    underscored,
+)
 
 pytestmark = pytest.mark.once
 

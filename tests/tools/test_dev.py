@@ -334,6 +334,7 @@ def test_each_probe_reports_a_missing_prerequisite(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert "no-such-compiler is not on PATH" in prerequisites.cxx_compiler()
     assert "GoogleTest" in prerequisites.googletest()
+    assert "Chinese" in prerequisites.chinese_font(lambda command: subprocess.CompletedProcess(command, 1))
 
 
 def lacking(*names):

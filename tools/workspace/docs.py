@@ -7,10 +7,13 @@ import subprocess
 import sys
 import tarfile
 
+from tests.harness import tier
+
 from . import ROOT, WorkspaceError, packages, prerequisites
 from .progress import run_logged
 
 FOLDER = ROOT / "build" / "docs"
+SITE = FOLDER / "site"
 REQUIREMENTS = ROOT / "requirements-docs.txt"
 # npm's package with the script that draws diagrams.
 MERMAID = "mermaid@12.3.0"
@@ -46,15 +49,55 @@ def fetch_mermaid() -> None:
         (FOLDER / "mermaid.min.js").write_bytes(script.read())
 
 
-def run(*, code: bool = True) -> int:
-    """Builds and checks the site. code: whether to run the code blocks of pages."""
+def build(manual: str, source: str, *options: str) -> None:
+    """Builds one of the manuals of the site: "en" or "zh"."""
+    command = [
+        str(packages.PYTHON),
+        "-m",
+        "sphinx",
+        "-b",
+        "html",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-c",
+        "docs",
+        *options,
+    ]
+    command += ["-d", str(FOLDER / "doctrees" / manual), source, str(SITE / manual)]
+    run_logged(f"building build/docs/site/{manual}", command, packages.LOGS / f"docs.{manual}.log", cwd=ROOT)
+
+
+def changed_pages() -> list[str]:
+    """Pages of docs/ that differ from the base of the branch, and whose code blocks run."""
+    found = (
+        ROOT / name for name in tier.changed_files() if name.startswith("docs/") and name.endswith(".md")
+    )
+    return [
+        str(page)
+        for page in sorted(found)
+        if page.is_file() and not page.is_relative_to(ROOT / "docs" / "zh")
+    ]
+
+
+def run(code: str = "all") -> int:
+    """Builds and checks the site. code: the pages whose code blocks run: "all", "changed" ones, or "none"."""
     prerequisites.ensure(prerequisites.DOCS)
     install_tools()
-    site = FOLDER / "site"
-    command = [str(packages.PYTHON), "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q"]
-    command += ["-c", "docs", "-d", str(FOLDER / "doctrees"), ".", str(site)]
-    run_logged("building build/docs/site", command, packages.LOGS / "docs.sphinx.log", cwd=ROOT)
-    tests = ["tests/manual", *["docs"] * code]
-    status = subprocess.run([str(packages.PYTHON), "-m", "pytest", "-q", *tests], cwd=ROOT).returncode
-    print(f"the manual: {site / 'index.html'}")
+    build("en", ".")
+    build("zh", "docs/zh", "-t", "zh")
+    shutil.copy(ROOT / "docs" / "index.html", SITE)
+    pages = {"all": ["docs"], "changed": changed_pages(), "none": []}[code]
+    command = [
+        str(packages.PYTHON),
+        "-m",
+        "pytest",
+        "-q",
+        "--durations=5",
+        "tests/manual/test_site.py",
+        *pages,
+    ]
+    command += ["--full"] * (code == "all")  # every page in the browser
+    status = subprocess.run(command, cwd=ROOT).returncode
+    print(f"the manual: {SITE / 'index.html'}; screenshots: {SITE.with_name('screenshots')}")
     return status

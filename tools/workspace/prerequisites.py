@@ -86,6 +86,15 @@ def browser(find=find_browser) -> str | None:
     return None if find() else "there is no Chromium or Chrome, in which the pages of the manual are opened"
 
 
+def chinese_font(run=subprocess.run) -> str | None:
+    command = ["fc-list", "--quiet", ":lang=zh-cn"]
+    try:
+        found = run(command).returncode == 0
+    except FileNotFoundError:
+        found = False
+    return None if found else "there is no font with Chinese characters, which pages of the manual have"
+
+
 def doxygen(which=shutil.which) -> str | None:
     return (
         None
@@ -120,6 +129,7 @@ TEST = (
 DOCS = (
     *BASIC,
     Prerequisite("browser", browser, ["chromium"]),
+    Prerequisite("Chinese font", chinese_font, ["fontconfig", "fonts-wqy-microhei"]),
     Prerequisite("Doxygen", doxygen, ["doxygen"]),
 )
 
@@ -146,7 +156,10 @@ def describe(found: Sequence[tuple[Prerequisite, str]]) -> str:
 
 def apt_install(packages: Sequence[str]) -> None:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["apt-get", "update", "-q"], ["apt-get", "install", "-y", "-q", *packages]):
+    for command in (
+        ["apt-get", "update", "-q"],
+        ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages],
+    ):
         result = subprocess.run(command, env=env, capture_output=True, text=True)
         if result.returncode != 0:
             raise WorkspaceError(

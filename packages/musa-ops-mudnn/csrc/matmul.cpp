@@ -3,11 +3,16 @@
 // Products of matrices and vectors.
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_addmm_activation_meta.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/addmm_meta.h>
 #include <ATen/ops/addmv_meta.h>
+#include <ATen/ops/baddbmm.h>
 #include <ATen/ops/baddbmm_meta.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/bmm_meta.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/mm_meta.h>
 #include <musa_runtime/mudnn.h>
 
@@ -316,77 +321,77 @@ bool addbmm_in_place_served(
 }
 
 // ---- products with a given dtype: that of the factors, or FLOAT for factors of 16 bits. Widening the factors is exact,
-// whereas rounding the product is not.
+// whereas rounding the product is not. torch has no CPU kernel for these overloads, so errors are raised here.
 
-bool widens(const at::Tensor& factor, at::ScalarType dtype) {
-  const at::ScalarType own = factor.scalar_type();
-  return dtype == own || (dtype == at::kFloat && contains(reduced_types, own));
-}
+// The operands in the dtype of the result. While it exists, operators run below autograd and autocast, which have
+// handled the outer call: autocast would round the factors again.
+class Widened {
+ public:
+  Widened(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) : a(checked(a, b, dtype)), b(b.to(dtype)) {}
+  Widened(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, const at::Tensor& out)
+      : Widened(a, b, dtype) {
+    TORCH_CHECK(
+        out.scalar_type() == dtype, "out_dtype must be the dtype of out. It is ", dtype, ", and out is ",
+        out.scalar_type(), ".");
+  }
 
-void multiply_wide(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
-  multiply(out, in_dtype(a, out.scalar_type()), in_dtype(b, out.scalar_type()));
-}
+  // Returns the addend in the dtype of the result, which it may have instead of the dtype of the factors.
+  at::Tensor addend(const at::Tensor& self, const at::Tensor& factor) const {
+    TORCH_CHECK(
+        self.scalar_type() == a.scalar_type() || self.scalar_type() == factor.scalar_type(),
+        "The added tensor must have the dtype of the inputs or out_dtype. It is ", self.scalar_type(),
+        ", the inputs are ", factor.scalar_type(), ", and out_dtype is ", a.scalar_type(), ".");
+    return self.to(a.scalar_type());
+  }
 
-void multiply_wide(
-    const at::Tensor& out, const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-    const at::Scalar& alpha) {
-  const at::ScalarType dtype = out.scalar_type();
-  const Operand wide = in_dtype(self, dtype);
-  multiply(out, in_dtype(a, dtype), in_dtype(b, dtype), Addend(wide, beta), alpha.toDouble());
-}
+ private:
+  const at::AutoDispatchBelowADInplaceOrView below_autograd_;
+  const c10::impl::ExcludeDispatchKeyGuard below_autocast_{c10::autocast_dispatch_keyset};
+
+  static at::Tensor checked(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
+    const at::ScalarType own = a.scalar_type();
+    TORCH_CHECK(
+        own == b.scalar_type(), "input dtypes must be the same. They are ", own, " and ", b.scalar_type(),
+        ".\nFix: convert one of them with .to(dtype).");
+    TORCH_CHECK(
+        dtype == own || (dtype == at::kFloat && contains(reduced_types, own)),
+        "out_dtype must be the same as input dtype, or Float for Half and BFloat16. It is ", dtype,
+        ", and the inputs are ", own, ".\nFix: convert the inputs or the result with .to(dtype).");
+    return a.to(dtype);
+  }
+
+ public:
+  const at::Tensor a;
+  const at::Tensor b;
+};
 
 template <int64_t dims>
 struct Wide {
-  static c10::SmallVector<int64_t, 3> sizes(const at::Tensor& a, const at::Tensor& b) {
-    c10::SmallVector<int64_t, 3> result(a.sizes().begin(), a.sizes().end());
-    result.back() = b.size(-1);
-    return result;
-  }
-
   static at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
-    at::Tensor out = at::empty(sizes(a, b), a.options().dtype(dtype));
-    multiply_wide(out, a, b);
-    return out;
-  }
-  static bool product_served(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
-    return serves<matrix_types>(a, b) && match(a, b, dims) && widens(a, dtype);
+    const Widened wide(a, b, dtype);
+    return dims == 2 ? at::mm(wide.a, wide.b) : at::bmm(wide.a, wide.b);
   }
 
   static at::Tensor& product_out(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, at::Tensor& out) {
-    (void)dtype; // equals the dtype of out
-    multiply_wide(resized(out, sizes(a, b)), a, b);
-    return out;
-  }
-  static bool product_out_served(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, at::Tensor& out) {
-    return product_served(a, b, dtype) && takes_out_of(out, a, dtype);
+    const Widened wide(a, b, dtype, out);
+    return dims == 2 ? at::mm_out(out, wide.a, wide.b) : at::bmm_out(out, wide.a, wide.b);
   }
 
   static at::Tensor sum(
       const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, const at::Scalar& beta,
       const at::Scalar& alpha) {
-    at::Tensor out = at::empty(sizes(a, b), a.options().dtype(dtype));
-    multiply_wide(out, self, a, b, beta, alpha);
-    return out;
-  }
-  static bool sum_served(
-      const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, const at::Scalar& beta,
-      const at::Scalar& alpha) {
-    return serves<matrix_types>(self, a, b) && match(a, b, dims) && widens(a, dtype) &&
-        (self.scalar_type() == dtype || self.scalar_type() == a.scalar_type()) &&
-        at::is_expandable_to(self.sizes(), sizes(a, b)) && real(beta, alpha);
+    const Widened wide(a, b, dtype);
+    const at::Tensor added = wide.addend(self, a);
+    return dims == 2 ? at::addmm(added, wide.a, wide.b, beta, alpha) : at::baddbmm(added, wide.a, wide.b, beta, alpha);
   }
 
   static at::Tensor& sum_out(
       const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, const at::Scalar& beta,
       const at::Scalar& alpha, at::Tensor& out) {
-    (void)dtype;
-    multiply_wide(resized(out, sizes(a, b)), self, a, b, beta, alpha);
-    return out;
-  }
-  static bool sum_out_served(
-      const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, const at::Scalar& beta,
-      const at::Scalar& alpha, at::Tensor& out) {
-    return sum_served(self, a, b, dtype, beta, alpha) && takes_out_of(out, a, dtype);
+    const Widened wide(a, b, dtype, out);
+    const at::Tensor added = wide.addend(self, a);
+    return dims == 2 ? at::addmm_out(out, added, wide.a, wide.b, beta, alpha)
+                     : at::baddbmm_out(out, added, wide.a, wide.b, beta, alpha);
   }
 };
 
@@ -410,14 +415,14 @@ void declare_matmul(OpPack& pack) {
   pack.impl("aten::addbmm.out", TORCH_FN(addbmm_out), TORCH_FN(addbmm_out_served));
   pack.impl("aten::addbmm_", TORCH_FN(addbmm_), TORCH_FN(addbmm_in_place_served));
 
-  pack.impl("aten::mm.dtype", TORCH_FN(Wide<2>::product), TORCH_FN(Wide<2>::product_served));
-  pack.impl("aten::mm.dtype_out", TORCH_FN(Wide<2>::product_out), TORCH_FN(Wide<2>::product_out_served));
-  pack.impl("aten::bmm.dtype", TORCH_FN(Wide<3>::product), TORCH_FN(Wide<3>::product_served));
-  pack.impl("aten::bmm.dtype_out", TORCH_FN(Wide<3>::product_out), TORCH_FN(Wide<3>::product_out_served));
-  pack.impl("aten::addmm.dtype", TORCH_FN(Wide<2>::sum), TORCH_FN(Wide<2>::sum_served));
-  pack.impl("aten::addmm.dtype_out", TORCH_FN(Wide<2>::sum_out), TORCH_FN(Wide<2>::sum_out_served));
-  pack.impl("aten::baddbmm.dtype", TORCH_FN(Wide<3>::sum), TORCH_FN(Wide<3>::sum_served));
-  pack.impl("aten::baddbmm.dtype_out", TORCH_FN(Wide<3>::sum_out), TORCH_FN(Wide<3>::sum_out_served));
+  pack.impl("aten::mm.dtype", TORCH_FN(Wide<2>::product));
+  pack.impl("aten::mm.dtype_out", TORCH_FN(Wide<2>::product_out));
+  pack.impl("aten::bmm.dtype", TORCH_FN(Wide<3>::product));
+  pack.impl("aten::bmm.dtype_out", TORCH_FN(Wide<3>::product_out));
+  pack.impl("aten::addmm.dtype", TORCH_FN(Wide<2>::sum));
+  pack.impl("aten::addmm.dtype_out", TORCH_FN(Wide<2>::sum_out));
+  pack.impl("aten::baddbmm.dtype", TORCH_FN(Wide<3>::sum));
+  pack.impl("aten::baddbmm.dtype_out", TORCH_FN(Wide<3>::sum_out));
 }
 
 } // namespace musa_ops_mudnn

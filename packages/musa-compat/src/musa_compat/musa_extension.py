@@ -9,6 +9,10 @@ site-packages, which the wheel of musa-compat adds headers and libraries to.
 from importlib import metadata
 from pathlib import Path
 
+# torchada takes the lock of a build through these two names, and removes one that a killed build has left.
+from torch.utils.cpp_extension import _get_build_directory as _get_build_directory
+from torch.utils.file_baton import FileBaton as FileBaton
+
 from musa_port.cpp_extension import InstalledHeaders
 from musa_runtime import config
 from torch_musa.utils import cpp_extension

@@ -103,6 +103,9 @@ void bind_device(py::module_& m) {
   using P = musaDeviceProp;
   py::class_<P>(m, "_MusaDeviceProperties", "Properties of one musa device, as the SDK reports them.")
       .def_property_readonly("name", [](const P& p) { return std::string(p.name); })
+      // In torch's CUDA build this is the name too. Programs for which torch.cuda is torch.musa run with a CPU build, where
+      // Inductor reads it for the key of its cache.
+      .def_property_readonly("gcnArchName", [](const P& p) { return std::string(p.name); })
       .def_readonly("major", &P::major)
       .def_readonly("minor", &P::minor)
       .def_readonly("total_memory", &P::totalGlobalMem)

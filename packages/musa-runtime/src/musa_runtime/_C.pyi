@@ -6,6 +6,7 @@ from uuid import UUID
 @final
 class _MusaDeviceProperties:
     name: str
+    gcnArchName: str  # the name, as in a CUDA build of torch
     major: int
     minor: int
     total_memory: int

@@ -131,7 +131,7 @@ def prefer(pattern: Operator, *providers: str) -> Preference:
     An operator without a candidate must be preferred before other threads call it.
 
     Args:
-        pattern (str or operator): an operator, or a shell-style pattern such as `"aten::*norm*"`, or `"*"`.
+        pattern (str or OpOverload): an operator, or a shell-style pattern such as `"aten::*norm*"`, or `"*"`.
         providers (str): as in :func:`providers`.
 
     Returns:
