@@ -6,6 +6,7 @@
 import argparse
 import contextlib
 import fcntl
+import importlib.util
 import json
 import os
 import shutil
@@ -34,6 +35,7 @@ from workspace import (
     prerequisites,
     progress,
     release,
+    sdk_wheels,
     tool_venv,
     typing_check,
     versions,
@@ -41,6 +43,8 @@ from workspace import (
 )
 
 DEMO_ACCURACY = 0.97
+# The parser of the packages' commands, loaded by its path because no package is installed yet.
+COMMAND_LINE = ROOT / "packages" / "musa-runtime" / "src" / "musa_runtime" / "command_line.py"
 
 
 def options_of(arguments: argparse.Namespace) -> packages.Options:
@@ -140,15 +144,22 @@ def test(arguments: argparse.Namespace) -> int:
 
 def wheels(arguments: argparse.Namespace) -> int:
     """Builds the wheels for this system. The workflow "wheels" builds those of a release."""
-    set_up(arguments)
-    folder = ROOT / "build" / "release"
+    if arguments.sdk:
+        sdk_wheels.kind_of(arguments.sdk)  # before minutes are spent
+        prerequisites.ensure(prerequisites.BUILD)
+    else:
+        set_up(arguments)
+    folder, sdk = ROOT / "build" / "release", ""
     with workspace_lock():
         if not arguments.local:
             tool_venv.make(folder, ROOT / "requirements-release.txt", "installing release tools")
-        made = packages.build_wheels(packages.package_names(), options_of(arguments), ROOT / "dist")
+        if arguments.sdk:
+            sdk, made = sdk_wheels.build(arguments.sdk, options_of(arguments))
+        else:
+            made = packages.build_wheels(packages.package_names(), options_of(arguments), ROOT / "dist")
     for path in made:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
-    if found := wheel_check.check_wheels(made):
+    if found := wheel_check.check_wheels(made, sdk):
         raise WorkspaceError("these wheels must not be published:\n" + "\n".join(found))
     return 0 if arguments.local else wheel_check.run_tools(folder / "venv" / "bin", made)
 
@@ -252,11 +263,27 @@ VERBS = {
 }
 
 
+def load_command_line():
+    spec = importlib.util.spec_from_file_location("command_line", COMMAND_LINE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+command_line = load_command_line()
+
+
 def parser() -> argparse.ArgumentParser:
-    result = argparse.ArgumentParser(prog="dev.py", description=__doc__)
-    verbs = result.add_subparsers(dest="verb", required=True, metavar="VERB")
+    version = f"dev.py of torch_musa {versions.of_workspace()}"
+    result = command_line.Parser(
+        prog="dev.py",
+        description="Builds, tests and checks this workspace.",
+        epilog="VERB --help prints the options of a verb.",
+        version=version,
+    )
+    verbs = result.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     for name, (run, text) in VERBS.items():
-        verb = verbs.add_parser(name, help=text, description=text)
+        verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", version=version)
         verb.set_defaults(run=run)
         verb.add_argument("--debug", action="store_true", help="build without optimisation, with assertions")
         sanitizer = verb.add_mutually_exclusive_group()
@@ -268,7 +295,6 @@ def parser() -> argparse.ArgumentParser:
         if name == "test":
             verb.add_argument(
                 "--all",
-                "--full",
                 dest="full",
                 action="store_true",
                 help="complete sweeps in the first leg, and every test that depends on a mode in each mode",
@@ -300,6 +326,8 @@ def parser() -> argparse.ArgumentParser:
         if name == "wheels":
             text = "without auditwheel, twine and check-wheel-contents, which are installed otherwise"
             verb.add_argument("--local", action="store_true", help=text)
+            text = "for the MUSA SDK in this folder, with its mcc: dist/musa4/*.whl, without the emulator"
+            verb.add_argument("--sdk", type=lambda name: Path(name).absolute(), metavar="DIR", help=text)
         if name == "matrix":
             for option, example in (("--torch", "2.12"), ("--python", "3.12")):
                 default = "all" if option == "--torch" else "the one that runs dev.py"
@@ -324,8 +352,16 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     arguments, arguments.rest = parser().parse_known_args(argv)
+    verb = command_line.innermost(arguments)
     if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "docs", "version", "clean"):
-        parser().error(f"{arguments.verb} takes no argument {arguments.rest[0]}")
+        verb.error(f"unrecognized arguments: {' '.join(arguments.rest)}")
+    # Other verbs hand further arguments on, such as options of pytest.
+    for option in arguments.rest:
+        if suggestion := verb.suggestion(option):
+            print(
+                f"dev.py: {option} is no option of {arguments.verb} and is handed on.{suggestion}",
+                file=sys.stderr,
+            )
     try:
         return arguments.run(arguments)
     except WorkspaceError as error:

@@ -18,7 +18,7 @@ NOT_SUPPORTED = 801
 
 @pytest.fixture(scope="module")
 def rows():
-    done = run_module("torch_musa", "ops", "--json")
+    done = run_module("torch_musa", "ops", "--json", "--all")
     assert done.returncode == 0, done.stderr
     return {row["op"]: row for row in json.loads(done.stdout)}
 

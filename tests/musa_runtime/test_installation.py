@@ -71,6 +71,21 @@ def test_a_checkout_installs_its_packages_one_after_the_other(came_from, tmp_pat
     )
 
 
+def test_a_list_of_no_packs_has_one_command_per_line(came_from, tmp_path, monkeypatch):
+    from torch_musa import extras, listings
+
+    packages = checkout(tmp_path, "musa-amp", "musa-port")
+    came_from(torch_musa={"url": (packages / "torch-musa").as_uri(), "dir_info": {"editable": True}})
+    monkeypatch.setattr(extras, "installs", lambda: {"all": ["musa-amp", "musa-port"]})
+    assert listings.render_packs([]).splitlines()[1:] == [
+        "To add some:",
+        *(
+            f"  {PIP} --no-build-isolation --no-deps -e {packages / name}"
+            for name in ("musa-amp", "musa-port")
+        ),
+    ]
+
+
 def test_a_repository_is_named_with_its_commit(came_from):
     came_from(
         torch_musa={

@@ -3,12 +3,13 @@
 """Loading the libraries: each failure is recorded with its cause, and nothing raises."""
 
 import os
+import subprocess
 import sys
 
 import pytest
 
 import musa_runtime
-from tests.harness.stub_runtime import RUNTIME, StubRuntime
+from tests.harness.stub_runtime import RUNTIME, SDK, StubRuntime
 
 pytestmark = pytest.mark.once
 
@@ -32,6 +33,49 @@ def test_everything_in_place_loads(stub):
     assert report["extension"]
     assert set(steps(report).values()) == {"ok"}
     assert report["told"] == ""
+
+
+def link_runtime(stub, tmp_path, built_with, here):
+    """Links the runtime with a libmusart of one name, and gives the SDK's another."""
+    compiler = [os.environ.get("CC", "cc"), "-shared", "-fPIC", "-x", "c", "-"]
+    at_build = tmp_path / built_with
+    for path, name in ((at_build, built_with), (stub.home / "lib" / here, here)):
+        command = [*compiler, "-o", str(path), f"-Wl,-soname,{name}"]
+        subprocess.run(command, input=SDK, text=True, check=True)
+    (stub.home / "lib" / "libmusart.so").unlink()
+    (stub.home / "lib" / "libmusart.so").symlink_to(here)
+    source = (
+        RUNTIME % musa_runtime.ABI
+        + "int musaGetDeviceCount(int*); int use(int* n) { return musaGetDeviceCount(n); }"
+    )
+    target = str(stub.package / "lib" / "libmusa_runtime.so")
+    # Without its dependency on the path of the build, the loader searches the name.
+    command = [*compiler, "-o", target, f"-Wl,--no-as-needed,-L{tmp_path}", f"-l:{built_with}"]
+    subprocess.run(command, input=source, text=True, check=True)
+
+
+def test_a_library_linked_with_another_name_of_the_sdk_names_the_fix(stub, tmp_path):
+    """The vendor's libraries have the major version in their names; the emulator's have none."""
+    link_runtime(stub, tmp_path, "libmusart.so", "libmusart.so.4")
+    report = stub.load()
+    folder = stub.home / "lib"
+    assert report["status"] == "unavailable" and report["error"] == "LibraryLoadError"
+    assert "libmusa_runtime.so needs libmusart.so, the name of a library of the SDK" in report["reason"]
+    assert f'Fix: export LD_LIBRARY_PATH="{folder}:$LD_LIBRARY_PATH"' in report["reason"]
+    assert stub.load(LD_LIBRARY_PATH=str(folder))["status"] == "loaded"
+
+
+def test_a_library_linked_with_another_major_version_of_the_sdk_names_the_wheels(stub, tmp_path):
+    link_runtime(stub, tmp_path, "libmusart.so.4", "libmusart.so.5")
+    (stub.home / "version.json").write_text('{"musa_runtime": {"version": "5.1.0"}}')
+    report = stub.load()
+    assert "libmusa_runtime.so needs libmusart.so.4" in report["reason"]
+    fix = report["reason"].splitlines()[-1]
+    assert (
+        fix.startswith("Fix: ") and "<the folder or index of the wheels for MUSA SDK 5> musa-runtime" in fix
+    )
+    link_runtime(stub, tmp_path, "libmusart.so.5", "libmusart.so.5")
+    assert stub.load()["status"] == "loaded"
 
 
 def test_importing_the_package_imports_nothing_heavy(stub):

@@ -146,9 +146,56 @@ def test_version_is_read_or_unknown_but_never_raises(machine, tmp_path, text, ve
     assert sdk.resolve({"MUSA_HOME": home}).version == version
 
 
-def run_script(**environment):
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"musa_runtime": {"version": "4.3.5"}}', "musa4"),
+        ('{"musa_runtime": {"version": "5.1.0"}, "torch_musa": {"sdk": "emulator"}}', "emulator"),
+        ('{"musa_runtime": {"version": "4.3.5"}, "torch_musa": {"sdk": "not a label"}}', "musa4"),
+        ('{"musa_runtime": {"version": "4.3.5"}, "torch_musa": {"sdk": 7}}', "musa4"),
+        ('{"musa_runtime": {"version": "unknown"}}', "musa"),
+        ("not json", "musa"),
+        (None, "musa"),
+    ],
+)
+def test_an_sdk_declares_its_kind_or_is_the_vendors(machine, tmp_path, text, kind):
+    home = machine.install(tmp_path / "emulator")  # the path decides nothing
+    if text is not None:
+        (tmp_path / "emulator" / "version.json").write_text(text)
+    assert sdk.resolve({"MUSA_HOME": home}).kind == kind
+    assert run_script("--kind", MUSA_HOME=home).stdout == f"{kind}\n"
+    assert sdk.resolve({}).kind is None
+
+
+@pytest.mark.parametrize(
+    ("built", "here", "runs"),
+    [
+        ("emulator", "emulator", True),
+        ("musa4", "musa4", True),
+        ("musa4", "musa", True),
+        ("musa", "musa5", True),
+        ("musa4", "musa5", False),
+        ("emulator", "musa4", False),
+        ("emulator", "musa", False),
+        ("musa", "cuda", False),
+        ("musa4", "emulator", False),
+    ],
+)
+def test_kernels_run_with_the_kind_of_sdk_that_they_were_compiled_for(built, here, runs):
+    assert sdk.runs_with(built, here) is runs
+
+
+def test_a_library_declares_its_sdk_in_the_file_beside_it(tmp_path):
+    assert sdk.built_for(str(tmp_path / "libpack.so")) is None
+    for text, kind in (("musa4\n", "musa4"), ("", None)):
+        (tmp_path / "libpack.so.sdk").write_text(text)
+        assert sdk.built_for(str(tmp_path / "libpack.so")) == kind
+
+
+def run_script(*arguments, **environment):
     variables = {name: value for name, value in os.environ.items() if name != "MUSA_HOME"} | environment
-    return subprocess.run([sys.executable, sdk.__file__], env=variables, capture_output=True, text=True)
+    command = [sys.executable, sdk.__file__, *arguments]
+    return subprocess.run(command, env=variables, capture_output=True, text=True)
 
 
 def test_as_a_script_it_prints_the_home(machine, tmp_path):

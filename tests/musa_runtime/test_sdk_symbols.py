@@ -69,7 +69,7 @@ def _libraries() -> list[Path]:
     for package in PACKAGES:
         spec = importlib.util.find_spec(package)
         for place in (spec.submodule_search_locations or []) if spec else []:
-            libraries += [*Path(place).rglob("*.so"), *Path(place).rglob("*.so.*")]
+            libraries += [*Path(place).rglob("*.so"), *Path(place).rglob("*.so.[0-9]*")]
     # An editable installation has its extension elsewhere; it is found through the loaded modules.
     try:
         import musa_runtime._C as extension

@@ -154,7 +154,7 @@ def test_a_new_pack_with_an_old_runtime_is_refused(installation, server, request
     assert found["product"] == 8 and found["warnings"] == []
     status, error = found["packs"].pop("amp")
     old = f"0.1.0+torch{TORCH_MINOR}"
-    lines = expected("amp", "musa-amp", f"0.2.0+torch{TORCH_MINOR}", "0.2", old)
+    lines = expected("amp", "musa-amp", f"0.2.0+torch{TORCH_MINOR}.emulator", "0.2", old)
     assert status == "incompatible" and error.splitlines()[:4] == lines
     mixtures.check(request, error)
     assert {status for status, _ in found["packs"].values()} == {"loaded"}

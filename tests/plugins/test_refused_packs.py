@@ -218,11 +218,14 @@ def test_doctor_names_each_failure(environment: dict[str, str]) -> None:
         assert f"'{name}'" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_program_without_python_gets_the_same_reason(libraries: Path) -> None:
-    paths = ["/nowhere/libpack.so", *(libraries / f"lib{name}.so" for name in ("signature", "good"))]
+def test_a_program_without_python_gets_the_same_reason(libraries: Path, tmp_path: Path) -> None:
+    (tmp_path / "libother.so.sdk").write_text("musa4\n")
+    paths = ["/nowhere/libpack.so", tmp_path / "libother.so"]
+    paths += [libraries / f"lib{name}.so" for name in ("signature", "good")]
     done = subprocess.run([libraries / "program", *paths], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "/nowhere/libpack.so cannot be loaded" in done.stdout and "No such file" in done.stdout
+    assert done.stdout.count("Its kernels were compiled for the SDK 'musa4'.") == 1
     assert "its kernels are not used" in done.stdout and CAUSE in done.stdout
     assert done.stdout.endswith("loaded\nsum 8\n"), done.stdout
 

@@ -363,6 +363,37 @@ def test_root_installs_and_still_reports_prerequisites_that_are_missing_afterwar
         prerequisites.ensure(lacking("gtest"))
 
 
+@pytest.mark.parametrize(
+    ("terminal", "ci", "answer", "installs"),
+    [
+        (True, "", "", False),
+        (True, "", "n", False),
+        (True, "", "y", True),
+        (True, "true", None, True),
+        (False, "", None, True),
+    ],
+)
+def test_at_a_terminal_it_asks_before_apt_get_and_ci_does_not(monkeypatch, terminal, ci, answer, installs):
+    def reply(question):
+        assert answer is not None and question == "Install g++ with apt-get? [y/N] "
+        return answer
+
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr("builtins.input", reply)
+    assert prerequisites.may_install(["g++"]) == installs
+
+
+def test_an_answer_of_no_lists_the_command_and_installs_nothing(monkeypatch):
+    monkeypatch.setattr(prerequisites.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(prerequisites.shutil, "which", lambda name: name)
+    monkeypatch.setattr(prerequisites, "may_install", lambda packages: False)
+    monkeypatch.setattr(prerequisites, "apt_install", lambda packages: pytest.fail("installed"))
+    with pytest.raises(WorkspaceError, match="apt-get install -y gtest-dev"):
+        prerequisites.ensure(lacking("gtest"))
+
+
 # -- test legs
 
 

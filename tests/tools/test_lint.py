@@ -126,6 +126,7 @@ BAD_FILES = {
     "docker/bad.Dockerfile": "FROM debian:12\nRUN sudo true\n",
     ".github/workflows/bad.yml": "on: push\njobs: {a: {steps: []}}\n# uses: a/b@main\n",
     ".github/actions/bad/action.yml": "name: bad\n",
+    ".github/ISSUE_TEMPLATE/bad.yml": "name: bad\n",
     "bad.toml": "x = [\n",
     "bad.yaml": "x: [\n",
     "bad.json": "{\n",

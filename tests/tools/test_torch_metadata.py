@@ -38,11 +38,21 @@ def test_version_and_pin_name_the_minor():
     fields = torch_metadata.for_minor(SETTINGS, "2.14")
     assert fields["version"] == "1.2.3+torch2.14"
     assert fields["dependencies"] == ["musa-runtime==1.2.*", "torch==2.14.*", "pluggy"]
+    assert torch_metadata.for_minor(SETTINGS, "2.14", "musa4")["version"] == "1.2.3+torch2.14.musa4"
     for minor in ("2.10", "2.16"):
         with pytest.raises(WorkspaceError, match=rf"torch {minor} is not served(.|\n)*Fix: pip install"):
             torch_metadata.for_minor(SETTINGS, minor)
     with pytest.raises(WorkspaceError, match="without a version"):
         torch_metadata.for_minor({**SETTINGS, "dependencies": ["torch==2.13.*"]}, "2.14")
+
+
+def test_the_sdk_is_that_of_the_build(tmp_path):
+    with pytest.raises(WorkspaceError, match=r"no MUSA SDK was found(.|\n)*Fix: "):
+        torch_metadata.sdk_kind({"MUSA_HOME": str(tmp_path)})
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libmusart.so").touch()
+    (tmp_path / "version.json").write_text('{"musa_runtime": {"version": "5.1.0"}}')
+    assert torch_metadata.sdk_kind({"MUSA_HOME": str(tmp_path)}) == "musa5"
 
 
 # -- in CMake
@@ -84,6 +94,8 @@ def configure(project: Path, build: Path, torch: Path, *arguments: str) -> subpr
     ("minor", "version", "expected"),
     [
         (14, "0.1.0+torch2.14", ""),
+        (14, "0.1.0+torch2.14.musa4", ""),
+        (14, "0.1.0+torch2.13.musa4", "names torch 2.13, and the torch at"),
         (10, "", "is 2.10; this version can be built for torch 2.11 to 2.15"),
         (16, "", "is 2.16; this version can be built for torch 2.11 to 2.15"),
         (None, "", "defines no TORCH_VERSION_MAJOR"),

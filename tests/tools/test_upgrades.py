@@ -7,16 +7,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import venv
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from tests.harness import mixtures
-from tests.tools.test_wheels import project, write_others, write_stub
+from tests.tools.test_wheels import WITH_KERNELS, Environment, project, write_others, write_stub
 from workspace import packages
 
 pytestmark = pytest.mark.once
@@ -53,37 +49,6 @@ def index(tmp_path_factory) -> Path:
     return folder
 
 
-class Environment:
-    """An empty virtual environment, into which pip installs from one folder."""
-
-    def __init__(self, folder: Path, index: Path) -> None:
-        venv.create(folder, symlinks=True)
-        self.folder = folder
-        self.index = index
-
-    def pip(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pip", "--isolated", "--python", self.folder / "bin" / "python"]
-        return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=300)
-
-    def install(self, *requirements: str) -> str:
-        """The error output of pip, which has to succeed."""
-        done = self.try_install(*requirements)
-        assert done.returncode == 0, done.stderr
-        return done.stderr
-
-    def try_install(self, *requirements: str) -> subprocess.CompletedProcess[str]:
-        return self.pip("install", "--no-index", "--find-links", str(self.index), *requirements)
-
-    def versions(self) -> dict[str, str]:
-        [site] = (self.folder / "lib").glob("python*/site-packages")
-        return {found.name: found.version for found in metadata.distributions(path=[str(site)])}
-
-    def releases(self) -> set[str]:
-        """The releases of the installed packages of the family."""
-        family = packages.package_names()
-        return {version.partition("+")[0] for name, version in self.versions().items() if name in family}
-
-
 @pytest.fixture
 def environment(tmp_path, index) -> Environment:
     return Environment(tmp_path / "environment", index)
@@ -113,28 +78,32 @@ def test_an_umbrella_alone_leaves_packs_that_pip_names(environment, first, then,
     assert checked.returncode == 1
     mixtures.check(request, said)
     for name in PACKS:
+        label = "torch2.13.emulator" if name in WITH_KERNELS else "torch2.13"
         sentence = (
-            f"{name} {first}.0+torch2.13 requires musa-runtime=={first}.*, "
+            f"{name} {first}.0+{label} requires musa-runtime=={first}.*, "
             f"but you have musa-runtime {then}.0+torch2.13 which is incompatible."
         )
         assert sentence in said, said
-        assert f"{name} {first}.0+torch2.13 has requirement musa-runtime=={first}.*" in checked.stdout
+        assert f"{name} {first}.0+{label} has requirement musa-runtime=={first}.*" in checked.stdout
 
 
 def test_two_releases_in_one_command_are_refused(environment, request):
     done = environment.try_install("torch-musa==0.2.*", "musa-amp==0.1.*", "torch==2.13.*")
     assert done.returncode != 0 and environment.versions() == {}
-    assert "Cannot install musa-amp==0.1.0+torch2.13" in done.stderr and "ResolutionImpossible" in done.stderr
-    assert "musa-amp 0.1.0+torch2.13 depends on musa-runtime==0.1.*" in done.stdout
+    assert (
+        "Cannot install musa-amp==0.1.0+torch2.13.emulator" in done.stderr
+        and "ResolutionImpossible" in done.stderr
+    )
+    assert "musa-amp 0.1.0+torch2.13.emulator depends on musa-runtime==0.1.*" in done.stdout
     assert "torch-musa 0.2.0 depends on musa-runtime==0.2.*" in done.stdout
     mixtures.check(request, done.stdout + done.stderr)
 
 
 def test_a_pack_for_another_torch_is_refused_beside_a_torch(environment, request):
     environment.install("torch-musa", "torch==2.13.*")
-    done = environment.try_install("musa-amp==0.2.0+torch2.14", "torch==2.13.*")
-    assert done.returncode != 0 and "Cannot install musa-amp==0.2.0+torch2.14" in done.stderr
-    assert "musa-amp 0.2.0+torch2.14 depends on torch==2.14.*" in done.stdout
+    done = environment.try_install("musa-amp==0.2.0+torch2.14.emulator", "torch==2.13.*")
+    assert done.returncode != 0 and "Cannot install musa-amp==0.2.0+torch2.14.emulator" in done.stderr
+    assert "musa-amp 0.2.0+torch2.14.emulator depends on torch==2.14.*" in done.stdout
     mixtures.check(request, done.stdout + done.stderr)
     assert "musa-amp" not in environment.versions()
 
@@ -142,7 +111,7 @@ def test_a_pack_for_another_torch_is_refused_beside_a_torch(environment, request
 def test_a_pack_for_another_torch_alone_replaces_torch(environment, request):
     """pip replaces the runtime too and names a pack that stays; the loader of packs refuses that one."""
     environment.install("torch-musa[mudnn]", "torch==2.13.*")
-    said = environment.install("musa-amp==0.2.0+torch2.14")
+    said = environment.install("musa-amp==0.2.0+torch2.14.emulator")
     versions = environment.versions()
     assert versions["torch"] == "2.14.0" and versions["musa-runtime"] == "0.2.0+torch2.14"
     assert (

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
@@ -32,11 +33,12 @@ EXTRAS = "mudnn,ported,math,port,amp,distributed,compile,vision,compat,as-cuda,e
 WITHOUT_TORCH = {"musa-emulator", "torch-musa", "musa-port", "musa-as-cuda"}
 
 
-def project(name: str, minor: str = musa_runtime.TORCH_MINOR) -> dict:
-    """`[project]` of a package in a build with that minor of torch."""
+def project(name: str, minor: str = musa_runtime.TORCH_MINOR, sdk: str = "emulator") -> dict:
+    """`[project]` of a package in a build with that minor of torch and that kind of SDK."""
     settings = tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text())
     (dynamic,) = settings["tool"].get("dynamic-metadata", [None])
-    generated = torch_metadata.for_minor(dynamic, minor) if dynamic else {}
+    kind = sdk if dynamic and dynamic.get("kernels") else None
+    generated = torch_metadata.for_minor(dynamic, minor, kind) if dynamic else {}
     return {**settings["project"], **generated}
 
 
@@ -85,11 +87,12 @@ def test_bad_wheels_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "version", "requires", "bad"),
     [
-        ("musa-amp", "0.1.0+torch2.13", ["torch==2.13.*", "musa-runtime==0.1.*"], ""),
+        ("musa-runtime", "0.1.0+torch2.13", ["torch==2.13.*"], ""),
+        ("musa-amp", "0.1.0+torch2.13.musa4", ["torch==2.13.*", "musa-runtime==0.1.*"], ""),
         ("musa-emulator-mccl", "0.1.0+torch2.13", ["musa-emulator==0.1.*", "torch==2.13.*"], ""),
         ("torch-musa", "0.1.0", ["torch<2.16,>=2.11", "musa-emulator==0.1.*; extra == 'emulator'"], ""),
-        ("musa-amp", "0.1.0+torch2.13", ["torch==2.14.*"], "should require ['torch==2.13.*']"),
-        ("musa-amp", "0.1.0+torch2.13", ["torch>=2.11"], "should require ['torch==2.13.*']"),
+        ("musa-amp", "0.1.0+torch2.13.emulator", ["torch==2.14.*"], "should require ['torch==2.13.*']"),
+        ("musa-runtime", "0.1.0+torch2.13", ["torch>=2.11"], "should require ['torch==2.13.*']"),
         ("torch-musa", "0.1.0", ["torch==2.13.*"], "should require []"),
         ("musa-amp", "0.1.0", ["musa-emulator-mudnn==0.1.*"], "requires musa-emulator-mudnn==0.1.*"),
     ],
@@ -101,6 +104,10 @@ def test_a_wheel_requires_its_torch_and_no_emulator(name, version, requires, bad
     assert len(found) == bool(bad) and all(bad in line for line in found), found
 
 
+# The packages with kernels, measured by their undefined symbols.
+WITH_KERNELS = {"musa-amp", "musa-ops-math", "musa-ops-ported", "musa-ops-vision"}
+
+
 def test_the_installed_packages_pass_the_check_of_wheels():
     contents = []
     for name in packages.package_names():
@@ -108,10 +115,62 @@ def test_the_installed_packages_pass_the_check_of_wheels():
         assert wheel_check.check_metadata(name, distribution.read_text("METADATA")) == []
         assert ("+torch" in distribution.version) == (name not in WITHOUT_TORCH)
         files = distribution.files
-        contents += [(name, str(file), Path(file.locate())) for file in files if file.suffix != ".pyc"]
+        own = [(name, str(file), Path(file.locate())) for file in files if file.suffix != ".pyc"]
+        assert wheel_check.check_sdk(name, distribution.read_text("METADATA"), [row[1:] for row in own]) == []
+        label = wheel_check.LABEL.search(distribution.version)
+        assert bool(label and label[2]) == (name in WITH_KERNELS), distribution.version
+        contents += own
     libraries = [name for _, name, _ in contents if wheel_check.SHARED_OBJECT.search(name)]
     assert len([name for name in libraries if Path(name).name.startswith("_C.")]) >= 2, libraries
     assert wheel_check.check_contents(contents) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "declared", "symbol", "wanted", "bad"),
+    [
+        ("+torch2.13.emulator", "emulator", "musa_simt_register", "", ""),
+        ("+torch2.13.emulator", "emulator", "musa_simt_register", "emulator", ""),
+        ("+torch2.13.musa4", "musa4", "musaMalloc", "musa4", ""),
+        ("+torch2.13.cuda", "cuda", "__cudaRegisterFatBinary", "", ""),
+        ("+torch2.13", None, "musaMalloc", "musa4", ""),
+        ("+torch2.13.emulator", "emulator", "musa_simt_register", "musa4", "these wheels are for musa4"),
+        ("+torch2.13.musa4", "musa4", "musa_simt_register", "", "needs musa_simt_register"),
+        ("+torch2.13", None, "musa_simt_register", "", "needs musa_simt_register"),
+        ("+torch2.13", None, "torch_musa_capability", "", "needs torch_musa_capability"),
+        ("+torch2.13.musa4", "musa4", "__cudaRegisterFatBinary", "", "only the SDK cuda has"),
+        ("+torch2.13.musa4", "musa5", "musaMalloc", "", "names the SDK 'musa5'"),
+        ("+torch2.13", "musa4", "musaMalloc", "", "names the SDK 'musa4'"),
+        ("+torch2.13.musa4", None, "musaMalloc", "", "no file <library>.sdk does"),
+    ],
+)
+def test_a_wheel_names_the_sdk_whose_symbols_it_needs(tmp_path, version, declared, symbol, wanted, bad):
+    library = tmp_path / "libpack.so"
+    source = f'extern "C" int {symbol}(); int use() {{ return {symbol}(); }}'
+    command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", library]
+    subprocess.run(command, input=source, text=True, check=True)
+    files = [("pack/lib/libpack.so", library)]
+    if declared:
+        (tmp_path / "libpack.so.sdk").write_text(f"{declared}\n")
+        files.append(("pack/lib/libpack.so.sdk", tmp_path / "libpack.so.sdk"))
+    text = f"Metadata-Version: 2.4\nName: musa-amp\nVersion: 0.1.0{version}\n"
+    found = wheel_check.check_sdk("a.whl", text, files, wanted)
+    assert len(found) == bool(bad) and all(bad in line for line in found), found
+
+
+def test_a_weak_symbol_of_the_emulator_is_not_needed(tmp_path):
+    library = tmp_path / "libpack.so"
+    name = "torch_musa_capability"
+    source = f'extern "C" __attribute__((weak)) int {name}(); int use() {{ return {name} ? {name}() : 0; }}'
+    command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", library]
+    subprocess.run(command, input=source, text=True, check=True)
+    text = "Metadata-Version: 2.4\nName: musa-runtime\nVersion: 0.1.0+torch2.13\n"
+    assert wheel_check.check_sdk("a.whl", text, [("a/lib/libpack.so", library)], "musa4") == []
+
+
+def test_a_wheel_of_the_emulator_is_not_for_another_sdk():
+    text = "Metadata-Version: 2.4\nName: musa-emulator-mccl\nVersion: 0.1.0+torch2.13\n"
+    [found] = wheel_check.check_sdk("a.whl", text, [], "musa4")
+    assert "belongs to the emulator" in found
 
 
 # -- packages of the extras
@@ -135,10 +194,10 @@ def resolve(folder: Path, *requirements: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def write_family(folder: Path, minor: str) -> None:
-    """The wheels of all packages, built for one minor of torch."""
+def write_family(folder: Path, minor: str, sdk: str = "emulator") -> None:
+    """The wheels of all packages, built for one minor of torch and one kind of SDK."""
     for name in packages.package_names():
-        metadata = project(name, minor)
+        metadata = project(name, minor, sdk)
         extras = metadata.get("optional-dependencies", {})
         requires = list(metadata.get("dependencies", ()))
         for extra, requirements in extras.items():
@@ -214,6 +273,37 @@ def test_an_extra_that_names_no_package_of_the_workspace_is_noticed(stubs, tmp_p
     assert done.returncode != 0 and "musa-emulator-mccl" in done.stderr
 
 
+class Environment:
+    """An empty virtual environment, into which pip installs from one folder."""
+
+    def __init__(self, folder: Path, index: Path) -> None:
+        venv.create(folder, symlinks=True)
+        self.folder = folder
+        self.index = index
+
+    def pip(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pip", "--isolated", "--python", self.folder / "bin" / "python"]
+        return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=300)
+
+    def install(self, *requirements: str) -> str:
+        """The error output of pip, which has to succeed."""
+        done = self.try_install(*requirements)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def try_install(self, *requirements: str) -> subprocess.CompletedProcess[str]:
+        return self.pip("install", "--no-index", "--find-links", str(self.index), *requirements)
+
+    def versions(self) -> dict[str, str]:
+        [site] = (self.folder / "lib").glob("python*/site-packages")
+        return {found.name: found.version for found in importlib.metadata.distributions(path=[str(site)])}
+
+    def releases(self) -> set[str]:
+        """The releases of the installed packages of the family."""
+        family = packages.package_names()
+        return {version.partition("+")[0] for name, version in self.versions().items() if name in family}
+
+
 # -- one folder of wheels for several minors of torch
 
 
@@ -233,10 +323,70 @@ def test_pip_takes_the_wheels_for_the_requested_torch(two_minors, minor):
     entries = [entry["metadata"] for entry in json.loads(done.stdout)["install"]]
     labels = {entry["name"]: entry["version"].partition("+")[2] for entry in entries}
     compiled = [name for name in packages.package_names() if "+" in project(name)["version"]]
-    assert {labels[name] for name in compiled} == {f"torch{minor}"} and len(compiled) >= 8
+    expected = {name: project(name, minor)["version"].partition("+")[2] for name in compiled}
+    assert {name: labels[name] for name in compiled} == expected and len(compiled) >= 8
+    assert set(expected.values()) == {f"torch{minor}", f"torch{minor}.emulator"}
     # A command that does not name torch installs the newest one. So the documented commands name it.
     done = resolve(two_minors, "torch-musa")
     found = {entry["metadata"]["name"]: entry["metadata"] for entry in json.loads(done.stdout)["install"]}
     assert found["torch"]["version"] == "2.14.0"
     done = resolve(two_minors, "torch-musa", "torch==2.12.*")
     assert done.returncode != 0 and "torch==2.12.*" in done.stderr
+
+
+# -- one folder of wheels for several SDKs
+
+
+def chosen(folder: Path, *requirements: str) -> dict[str, str]:
+    """The versions that pip selects."""
+    done = resolve(folder, *requirements)
+    assert done.returncode == 0, done.stderr
+    entries = [entry["metadata"] for entry in json.loads(done.stdout)["install"]]
+    return {entry["name"]: entry["version"] for entry in entries}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "taken"),
+    [
+        (("emulator", "musa4"), "musa4"),
+        (("cuda", "emulator"), "emulator"),
+        (("musa4", "musa5"), "musa5"),
+    ],
+)
+def test_pip_takes_the_sdk_whose_name_is_last_in_the_alphabet(tmp_path, kinds, taken):
+    """Also beside the emulator. So each SDK has its folder: docs/design/packaging.md."""
+    minor = musa_runtime.TORCH_MINOR
+    for kind in kinds:
+        write_family(tmp_path, minor, kind)
+    write_others(tmp_path, f"{minor}.0")
+    for extras in ("all", "all,emulator"):
+        found = chosen(tmp_path, f"torch-musa[{extras}]")
+        assert {found[name] for name in WITH_KERNELS} == {f"0.1.0+torch{minor}.{taken}"}
+    # An exact version selects the other one, and a pin between the packages accepts both.
+    other = next(kind for kind in kinds if kind != taken)
+    exact = [f"{name}==0.1.0+torch{minor}.{other}" for name in WITH_KERNELS]
+    found = chosen(tmp_path, "torch-musa[all]", *exact)
+    assert {found[name] for name in WITH_KERNELS} == {f"0.1.0+torch{minor}.{other}"}
+
+
+def test_an_installation_for_one_sdk_is_replaced_by_an_exact_version_or_by_force(tmp_path):
+    """pip keeps an installed wheel of the release, and regards the SDK of the later name as newer."""
+    minor = musa_runtime.TORCH_MINOR
+    for kind in ("emulator", "musa4"):
+        (tmp_path / kind).mkdir()
+        write_family(tmp_path / kind, minor, kind)
+        write_others(tmp_path / kind, f"{minor}.0")
+    environment = Environment(tmp_path / "environment", tmp_path / "emulator")
+
+    def install(kind: str, *arguments: str) -> str:
+        environment.index = tmp_path / kind
+        environment.install(*arguments)
+        return environment.versions()["musa-amp"].rpartition(".")[2]
+
+    assert install("emulator", "torch-musa[amp]") == "emulator"
+    assert install("musa4", "--upgrade", "torch-musa[amp]") == "emulator"
+    assert install("musa4", "--upgrade", "musa-amp") == "musa4"
+    assert install("emulator", "--upgrade", "musa-amp") == "musa4"
+    assert install("emulator", "--force-reinstall", "--no-deps", "musa-amp") == "emulator"
+    assert install("musa4", f"musa-amp==0.1.0+torch{minor}.musa4") == "musa4"
+    assert install("emulator", f"musa-amp==0.1.0+torch{minor}.emulator") == "emulator"

@@ -45,6 +45,12 @@ def test_doctor_passes_every_check_here():
     } <= found.keys()
 
 
+def test_the_row_of_the_compiler_is_a_sentence():
+    _, found = outcomes()
+    detail = found["mcc"]["detail"]
+    assert re.fullmatch(r"\S+/mcc runs: the compiler mcc of musa-emulator, based on .*\d\.", detail), detail
+
+
 def test_doctor_without_sdk_names_the_cause_first_and_the_cure():
     done = run("doctor", **NO_SDK)
     assert done.returncode == 1
@@ -106,7 +112,7 @@ print(found["torch"].status, found["packs"].status)
 
 
 def test_ops_lists_the_fields_that_the_readme_of_the_format_promises():
-    rows = json.loads(run("ops", "--json").stdout)
+    rows = json.loads(run("ops", "--json", "--all").stdout)
     assert len(rows) > 500
     for row in rows:
         assert set(row) == {"op", "provider", "candidates", "calls", "origin"}
@@ -118,7 +124,20 @@ def test_ops_with_a_pattern_prints_a_table():
     done = run("ops", "aten::*layer_norm*")
     assert done.returncode == 0
     assert "aten::native_layer_norm" in done.stdout and "aten::mm " not in done.stdout
-    assert "no operator matches" in run("ops", "nothing_of_the_kind").stdout
+    assert "no operator matches 'nothing_of_the_kind'" in run("ops", "nothing_of_the_kind").stderr
+
+
+def test_ops_lists_first_what_users_call_and_private_operators_on_demand():
+    lines = run("ops", "mm").stdout.splitlines()
+    names = [line.split()[0] for line in lines[1 : lines.index("")]]
+    assert names[0] == "aten::mm" and names.index("aten::bmm") < names.index("aten::hamming_window")
+    assert not [name for name in names if "::_" in name or name.endswith("out")]
+    assert "private operators and overloads with out= are left out; --all lists them" in lines[-1]
+    every = run("ops", "mm", "--all").stdout
+    assert "aten::mm.out" in every and "aten::_int_mm" in every and "are left out" not in every
+    # A pattern that names private operators lists them.
+    assert "aten::_softmax " in run("ops", "_softmax").stdout
+    assert "aten::mm.out" in run("ops", "aten::mm.out").stdout
 
 
 @pytest.mark.parametrize("command", ["ops", "ops --json"])
@@ -176,12 +195,13 @@ def commands_of(text):
     return [line.split()[3:] for line in lines]
 
 
-def test_the_readmes_commands_run():
+def test_the_readmes_commands_run(tmp_path):
     commands = commands_of(README.read_text())
-    assert [command[0] for command in commands] == ["doctor", "packs", "ops", "env", "top"]
+    assert [command[0] for command in commands] == ["doctor", "packs", "ops", "env", "report", "top"]
     for command in commands:
         # In interpreters, as from a user's shell; the other tests here run in forks.
-        done = run_python("-m", "torch_musa", *[argument.strip("'") for argument in command])
+        words = [argument.strip("'") for argument in command]
+        done = run_python("-m", "torch_musa", *words, folder=tmp_path)
         assert done.returncode == 0, (command, done.stderr)
 
 

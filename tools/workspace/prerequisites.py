@@ -167,11 +167,22 @@ def apt_install(packages: Sequence[str]) -> None:
             )
 
 
+def may_install(packages: Sequence[str]) -> bool:
+    """Whether to install packages: a user at a terminal is asked, CI and other programs are not."""
+    if os.environ.get("CI") or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    answer = input(f"Install {' '.join(packages)} with apt-get? [y/N] ")
+    return answer.strip().lower() in ("y", "yes")
+
+
 def ensure(required: Sequence[Prerequisite]) -> None:
-    """Installs missing prerequisites if possible (as root on Debian), otherwise raises and lists them."""
+    """Installs missing prerequisites if possible (as root on Debian), otherwise raises and lists them.
+
+    At a terminal it asks first.
+    """
     found = problems(required)
     packages = sorted({package for item, _ in found for package in item.debian})
-    if packages and os.geteuid() == 0 and shutil.which("apt-get"):
+    if packages and os.geteuid() == 0 and shutil.which("apt-get") and may_install(packages):
         print(f"installing {' '.join(packages)} with apt-get ...", flush=True)
         apt_install(packages)
         found = problems(required)

@@ -5,7 +5,8 @@
 scikit-build-core calls `dynamic_metadata` for each `[[tool.dynamic-metadata]]` of a package's
 pyproject.toml. The minor version of torch in the build environment becomes part of the version
 (`0.1.0+torch2.13`) and pins the dependency (`torch==2.13.*`), so wheels for different torch versions have
-different names. docs/design/releases.md has the reasons.
+different names. docs/design/releases.md has the reasons. A package with `kernels = true` also names the kind
+of SDK that they are compiled for (`0.1.0+torch2.13.emulator`): docs/design/packaging.md.
 """
 
 import importlib.util
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import WorkspaceError, versions
+from . import ROOT, WorkspaceError, versions
 
 UNPINNED = "torch"
 
@@ -48,8 +49,30 @@ def minor_of(folder: Path) -> str:
     return found.group(1)
 
 
-def for_minor(settings: Mapping[str, Any], minor: str) -> dict[str, Any]:
+def sdk_kind(environ: Mapping[str, str] | None = None) -> str:
+    """Returns the kind of the SDK that a build finds: "emulator", "cuda", "musa4".
+
+    environ: the environment variables of the build; those of this process by default.
+
+    Raises:
+        WorkspaceError: if there is none.
+    """
+    # By path: the environment of a build may have the runtime of another tree.
+    file = ROOT / "packages" / "musa-runtime" / "src" / "musa_runtime" / "sdk.py"
+    spec = importlib.util.spec_from_file_location("musa_sdk_of_the_build", file)
+    assert spec is not None and spec.loader is not None
+    sdk = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sdk)
+    found = sdk.resolve(environ)
+    if found.home is None:
+        raise WorkspaceError(found.reason)
+    return found.kind
+
+
+def for_minor(settings: Mapping[str, Any], minor: str, kind: str | None = None) -> dict[str, Any]:
     """Returns the fields for a minor version of torch, from the version and dependencies in pyproject.toml.
+
+    kind: the kind of SDK that the version names, None for a package without kernels.
 
     Raises:
         WorkspaceError: if the minor is not served, or torch is not a dependency without a version.
@@ -66,9 +89,11 @@ def for_minor(settings: Mapping[str, Any], minor: str) -> dict[str, Any]:
             f'`dependencies` of [[tool.dynamic-metadata]] has no "{UNPINNED}" without a version'
         )
     dependencies[dependencies.index(UNPINNED)] = f"torch=={minor}.*"
-    return {"version": f"{settings['version']}+torch{minor}", "dependencies": dependencies}
+    label = f"torch{minor}.{kind}" if kind else f"torch{minor}"
+    return {"version": f"{settings['version']}+{label}", "dependencies": dependencies}
 
 
 def dynamic_metadata(settings: Mapping[str, Any], project: Mapping[str, Any]) -> dict[str, Any]:
     """The hook of scikit-build-core."""
-    return for_minor(settings, minor_of(torch_folder()))
+    minor = minor_of(torch_folder())
+    return for_minor(settings, minor, sdk_kind() if settings.get("kernels") else None)

@@ -70,6 +70,11 @@ def _settings(source: str) -> dict[str, str]:
     return dict(re.findall(r'^([\w-]+) = "([^"]*)"', table.group(1), re.MULTILINE)) if table else {}
 
 
+def of_workspace() -> str:
+    """The version of all packages."""
+    return _settings((ROOT / SOURCE).read_text())["version"]
+
+
 def torch_range(source: str) -> TorchRange:
     """Returns the range in the text of pyproject.toml."""
     found = _settings(source)

@@ -18,6 +18,14 @@ ROOT = Path(__file__).resolve().parents[2]
 # A second copy of one of these in a process is a second dispatcher without registered operators.
 TORCH_LIBRARY = re.compile(r"lib(torch|c10|shm|gomp)([_.-]|$)")
 SHARED_OBJECT = re.compile(r"\.so(\.\d+)*$")
+# Symbols that only one kind of SDK has, and that its compiler or its own libraries refer to.
+SYMBOLS_OF = {
+    "emulator": re.compile(r"musa_simt|musaEmulator|musa_emulator|torch_musa_|MUSA_EMULATOR"),
+    "cuda": re.compile(r"^_*cuda[A-Z]"),
+}
+# The torch and the kind of SDK in the version of a wheel.
+LABEL = re.compile(r"\+torch(\d+\.\d+)(?:\.([a-z][a-z0-9]*))?$")
+DECLARATION = ".sdk"
 
 
 def search_paths(library: Path) -> list[str]:
@@ -26,6 +34,14 @@ def search_paths(library: Path) -> list[str]:
     return [
         entry for found in re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", dynamic) for entry in found.split(":")
     ]
+
+
+def needed_symbols(library: Path) -> list[str]:
+    """Returns the symbols without which a library cannot be loaded; weak ones may be missing."""
+    listed = subprocess.run(
+        ["nm", "-D", "--undefined-only", library], capture_output=True, text=True, check=True
+    )
+    return [line.split()[1] for line in listed.stdout.splitlines() if line.split()[0] == "U"]
 
 
 def identity(name: str) -> str:
@@ -65,7 +81,7 @@ def check_metadata(wheel: str, text: str) -> list[str]:
     """
     fields = Parser().parsestr(text)
     requires = [line for line in fields.get_all("Requires-Dist", []) if "extra ==" not in line]
-    label = re.search(r"\+torch(\d+\.\d+)$", fields["Version"])
+    label = LABEL.search(fields["Version"])
     pins = [line for line in requires if re.match(r"torch\s*==", line)]
     wanted = [f"torch=={label[1]}.*"] if label else []
     found = []
@@ -80,21 +96,68 @@ def check_metadata(wheel: str, text: str) -> list[str]:
     return found
 
 
-def check_wheels(wheels: Sequence[Path]) -> list[str]:
+def check_sdk(wheel: str, text: str, files: Iterable[tuple[str, Path]], wanted: str = "") -> list[str]:
+    """Returns problems with the SDK that a wheel is for.
+
+    A wheel with kernels names the kind of SDK in its version and beside each library with kernels
+    (`<library>.sdk`), and a library that needs symbols of one kind of SDK is only in a wheel that names it.
+
+    Args:
+        wheel (str): its name in messages.
+        text (str): its METADATA.
+        files (iterable of (str, Path)): paths in the wheel, and the files on disk.
+        wanted (str): the kind that all wheels with kernels are for; "" for any.
+    """
+    fields = Parser().parsestr(text)
+    version, own = fields["Version"], fields["Name"].startswith("musa-emulator")
+    label = LABEL.search(version)
+    kind = (label and label[2]) or ""
+    found = []
+    if own and wanted and wanted != "emulator":
+        found.append(f"{wheel}: belongs to the emulator, and these wheels are for the SDK {wanted}")
+    if kind and wanted and kind != wanted:
+        found.append(f"{wheel}: version {version} names the SDK {kind}, and these wheels are for {wanted}")
+    declared = False
+    for name, file in files:
+        if name.endswith(f".so{DECLARATION}"):
+            declared = True
+            if (says := file.read_text().strip()) != kind:
+                found.append(f"{wheel}: {name} names the SDK {says!r}, and version {version} {kind!r}")
+        if own or not SHARED_OBJECT.search(name):
+            continue
+        for owner, pattern in SYMBOLS_OF.items():
+            symbols = [] if owner == kind else [one for one in needed_symbols(file) if pattern.search(one)]
+            if symbols:
+                found.append(
+                    f"{wheel}: {name} needs {symbols[0]}, one of {len(symbols)} symbols that only the SDK "
+                    f"{owner} has, and version {version} does not name it"
+                )
+    if kind and not declared:
+        found.append(
+            f"{wheel}: version {version} names the SDK {kind}, and no file <library>{DECLARATION} does"
+        )
+    return found
+
+
+def check_wheels(wheels: Sequence[Path], sdk: str = "") -> list[str]:
     """Returns problems in wheels of one release, as lines that name wheel and file.
 
-    Wheels of one distribution, for several versions of Python, have the same files.
+    Wheels of one distribution, for several versions of Python, have the same files. sdk: the kind of SDK that
+    they were built for; "" accepts any.
     """
     found = []
 
     def contents() -> Iterable[tuple[str, str, Path]]:
         for wheel in wheels:
             with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
-                for name in archive.namelist():
+                # auditwheel adds entries for folders
+                names = [name for name in archive.namelist() if not name.endswith("/")]
+                files = [(name, Path(archive.extract(name, folder))) for name in names]
+                for name, file in files:
                     if name.endswith(".dist-info/METADATA"):
-                        found.extend(check_metadata(wheel.name, archive.read(name).decode()))
-                    if not name.endswith("/"):  # auditwheel adds entries for folders
-                        yield wheel.name.partition("-")[0], name, Path(archive.extract(name, folder))
+                        found.extend(check_metadata(wheel.name, file.read_text()))
+                        found.extend(check_sdk(wheel.name, file.read_text(), files, sdk))
+                yield from ((wheel.name.partition("-")[0], name, file) for name, file in files)
 
     files = check_contents(contents())
     return found + files

@@ -77,7 +77,8 @@ endfunction()
 #
 # Adds a shared library lib<name>.so that declares operators to the runtime's op registry, installed to DESTINATION (default:
 # lib, below the package of the wheel). Load it with musa_runtime's library hook. Sources that end in .mu are compiled by mcc,
-# for the architectures in $TORCH_MUSA_ARCH_LIST or all that it supports; they need the package musa-port.
+# for the architectures in $TORCH_MUSA_ARCH_LIST or all that it supports; they need the package musa-port. A file beside the
+# library then names the SDK that they are compiled for (musa_declare_sdk).
 #
 # STABLE: the pack is over torch's stable ABI (musa_runtime/stable_pack.h), and the library works with every torch that the
 # runtime supports. torch's headers then reject everything that is not stable. Sources that end in .mu include no header of
@@ -124,4 +125,7 @@ function(musa_add_op_pack name)
     target_compile_definitions(${name} PRIVATE TORCH_TARGET_VERSION=${target})
   endif()
   install(TARGETS ${name} LIBRARY DESTINATION ${pack_DESTINATION})
+  if(MUSA_FOUND) # mcc compiles kernels of this build
+    musa_declare_sdk(${name} DESTINATION ${pack_DESTINATION})
+  endif()
 endfunction()

@@ -23,6 +23,25 @@ macro(musa_enable_kernels)
   set(MUSA_LINK_LIBRARIES_KEYWORD PRIVATE)
 endmacro()
 
+# musa_declare_sdk(<target> [DESTINATION <dir>]): writes <library>.sdk beside the library of a target with kernels, and installs
+# it to DESTINATION (default: lib). It has the kind of SDK that the kernels are compiled for. The loader of packs reads it first: with another
+# SDK, the library has undefined symbols or device code that its driver cannot run. A wheel's version may name the kind after
+# the minor of torch (1.0+torch2.13.musa4), and then has to name this one.
+function(musa_declare_sdk target)
+  cmake_parse_arguments(PARSE_ARGV 1 declared "" "DESTINATION" "")
+  if(NOT declared_DESTINATION)
+    set(declared_DESTINATION lib)
+  endif()
+  if(SKBUILD_PROJECT_VERSION_FULL MATCHES "\\+torch[0-9]+\\.[0-9]+\\.([a-z0-9]+)$" AND NOT CMAKE_MATCH_1 STREQUAL MUSA_SDK_KIND)
+    message(FATAL_ERROR
+      "The wheel's version ${SKBUILD_PROJECT_VERSION_FULL} names the SDK ${CMAKE_MATCH_1}, and the SDK at ${MUSA_HOME} is ${MUSA_SDK_KIND}.\n"
+      "Likely cause: MUSA_HOME changed during the build.\n"
+      "Fix: delete the build folder, then build again")
+  endif()
+  file(GENERATE OUTPUT "$<TARGET_FILE:${target}>.sdk" CONTENT "${MUSA_SDK_KIND}\n")
+  install(FILES "$<TARGET_FILE:${target}>.sdk" DESTINATION "${declared_DESTINATION}")
+endfunction()
+
 # Runs mcc.py, which prints a list.
 function(_musa_query_mcc result)
   get_property(script GLOBAL PROPERTY MUSA_MCC_SCRIPT)

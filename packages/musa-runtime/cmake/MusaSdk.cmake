@@ -8,7 +8,7 @@
 #   musa::mupti    headers and libmupti.so, only if the SDK has them
 #   musa::mudnn    headers and library of muDNN's C++ interface, if the SDK has them: mudnncxx/mudnn.h and libmudnncxx.so (SDK 5)
 #                  or mudnn.h and libmudnn.so (SDK 4)
-# and MUSA_HOME. Included by the runtime's own build and by its installed CMake package.
+# MUSA_HOME, and MUSA_SDK_KIND: the kind of SDK that kernels are compiled for, such as emulator or musa4. Included by the runtime's own build and by its installed CMake package.
 include_guard(DIRECTORY)
 
 if(NOT TARGET musa::sdk)
@@ -38,7 +38,12 @@ if(NOT TARGET musa::sdk)
       "Likely cause: only its libraries are installed.\n"
       "Fix: install the SDK's development files, or set MUSA_HOME to a complete SDK.")
   endif()
-  message(STATUS "MUSA SDK: ${MUSA_HOME}")
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" "${_musa_sdk_script}" --kind
+    OUTPUT_VARIABLE MUSA_SDK_KIND
+    OUTPUT_STRIP_TRAILING_WHITESPACE
+    COMMAND_ERROR_IS_FATAL ANY)
+  message(STATUS "MUSA SDK: ${MUSA_HOME} (${MUSA_SDK_KIND})")
 
   add_library(musa::sdk INTERFACE IMPORTED)
   set_target_properties(musa::sdk PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${MUSA_HOME}/include")

@@ -36,7 +36,7 @@ function(_musa_check_torch home result)
       "Likely causes: MUSA_TORCH_HOME or the environment of the build has another torch than intended.\n"
       "Fix: pip install 'torch==${MUSA_NEWEST_TORCH}.*' (or another minor in that range), then build again")
   endif()
-  if(SKBUILD_PROJECT_VERSION_FULL MATCHES "\\+torch([0-9.]+)$" AND NOT CMAKE_MATCH_1 STREQUAL minor)
+  if(SKBUILD_PROJECT_VERSION_FULL MATCHES "\\+torch([0-9]+\\.[0-9]+)" AND NOT CMAKE_MATCH_1 STREQUAL minor)
     message(FATAL_ERROR
       "The wheel's version ${SKBUILD_PROJECT_VERSION_FULL} names torch ${CMAKE_MATCH_1}, and the torch at ${home} is ${minor}.\n"
       "Likely cause: MUSA_TORCH_HOME names another torch than the one of the environment that builds.\n"

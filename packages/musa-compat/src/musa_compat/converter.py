@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""musa-converter: ports Python programs from CUDA to MUSA.
+"""Ports Python programs from CUDA to MUSA.
 
 musa-converter -r project               writes project_musa, a copy with CUDA's names replaced by MUSA's
 musa-converter -r project -l train.py   also inserts `import torch_musa` into project_musa/train.py
@@ -19,6 +19,8 @@ import sys
 import tokenize
 from importlib import metadata
 from pathlib import Path
+
+from musa_runtime.command_line import Parser
 
 # Whole names, replaced everywhere in Python code.
 NAMES = {
@@ -120,18 +122,13 @@ def with_import(text):
     return f"import torch_musa\n{text}"
 
 
-class _Version(argparse.Action):
-    """Prints the version of the installed package: the only option that needs package metadata."""
-
-    def __call__(self, parser, *_):
-        parser.exit(0, f"{parser.prog} {metadata.version('musa-compat')}\n")
-
-
 def _parser():
-    parser = argparse.ArgumentParser(
-        prog="musa-converter", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = Parser(
+        prog="musa-converter",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        version=lambda: f"musa-converter {metadata.version('musa-compat')}",
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     # The options with underscores are those of the vendor's manual, in its spelling.
     parser.add_argument(
         *("-r", "--root", "--root_path"), type=Path, required=True, help="the folder or file of the program"

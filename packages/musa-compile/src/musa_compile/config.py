@@ -6,10 +6,11 @@
 Does not import torch or any other library.
 """
 
-import argparse
 import os
 import sys
+from importlib import metadata
 
+from musa_runtime.command_line import Parser
 from musa_runtime.errors import LibraryLoadError
 
 from . import installed
@@ -22,8 +23,10 @@ generator = None
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        prog="python -m musa_compile.config", description="Prints the location of the torch.compile pack."
+    parser = Parser(
+        prog="python -m musa_compile.config",
+        description="Prints the location of the torch.compile pack.",
+        version=lambda: metadata.version("musa-compile"),
     )
     text = "directory of the CMake package"
     parser.add_argument("--cmakedir", action="store_true", required=True, help=text)

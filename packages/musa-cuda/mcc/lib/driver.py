@@ -33,6 +33,22 @@ _SUPPRESSED = "20011,20012,20014,20015,177,186,550,68,128,611"
 _REFUSED = re.compile(r"-ftree-vectorize|-fvect-cost-model=.*|--param=.*")
 
 
+HELP = """usage: mcc [options] FILE...
+
+Compiles .mu, .cu, C and C++ files for an NVIDIA GPU with nvcc, and links them.
+
+  -o FILE               the output; otherwise a.out, or the name of the source with another suffix
+  -c, -S, -E            compile to an object file, to assembly, or preprocess only
+  -x LANGUAGE           musa or cuda: the sources contain kernels, whatever their suffix
+  --offload-arch=mp_NN  the architecture of the GPU: mp_21, mp_22 or mp_31; may be repeated
+  -fatbin               build a module for muModuleLoad
+  -v, --verbose         print the commands that are run
+  --version             print the version and exit
+  --help                print this text and exit
+
+Other options are those of nvcc ($MUSA_NVCC)."""
+
+
 class UsageError(Exception):
     """A command line that cannot be carried out."""
 
@@ -184,14 +200,22 @@ def program_of(variables: tuple[str, ...], default: str) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
+    if not arguments or "--help" in arguments:
+        print(HELP, file=sys.stdout if arguments else sys.stderr)
+        if not arguments:
+            print("\nmcc: error: no input files", file=sys.stderr)
+        return 0 if arguments else 2
     settings = json.loads((HOME / "lib" / "mcc" / "settings.json").read_text(encoding="utf-8"))
     try:
         nvcc = program_of(("MUSA_NVCC",), settings["nvcc"])
         if compiler := program_of(("MUSA_HOST_CXX", "CXX"), ""):
             nvcc += ["-ccbin", compiler[0]]
         if arguments == ["--version"]:
-            print("mcc: the compiler of musa-cuda, over ", end="", flush=True)
-            return subprocess.run([*nvcc, "--version"], check=False).returncode
+            done = subprocess.run([*nvcc, "--version"], stdout=subprocess.PIPE, text=True, check=False)
+            found = re.search(r"V([\d.]+)", done.stdout)
+            print(f"the compiler mcc of musa-cuda, over nvcc {found[1] if found else 'of unknown version'}")
+            print(done.stdout, end="")
+            return done.returncode
         command, verbose = translate(arguments, nvcc)
     except UsageError as error:
         print(f"mcc: error: {error}", file=sys.stderr)

@@ -4,12 +4,21 @@
 #include <cstdio>
 
 #include "musa_runtime.h"
+#include "options.h"
 
-int main() {
+int main(int size, char** arguments) {
   int driver = 0;
   int runtime = 0;
   musaDriverGetVersion(&driver);
   musaRuntimeGetVersion(&runtime);
+  switch (parse_options(size, arguments, "musaInfo", "Prints the properties of each device, one per line.")) {
+    case Option::None: break;
+    case Option::Version:
+      std::printf("musaInfo %d.%d.%d\n", runtime / 10000, runtime / 100 % 100, runtime % 100);
+      return 0;
+    case Option::Answered: return 0;
+    case Option::Invalid: return 2;
+  }
   int count = 0;
   if (const musaError_t status = musaGetDeviceCount(&count); status != musaSuccess) {
     std::fprintf(stderr, "musaInfo: %s (%s)\n", musaGetErrorString(status), musaGetErrorName(status));

@@ -4,8 +4,16 @@
 #include <cstdio>
 
 #include "musa_runtime.h"
+#include "options.h"
 
-int main() {
+int main(int size, char** arguments) {
+  const char* const text = "Prints the version of the MUSA runtime as JSON.";
+  switch (parse_options(size, arguments, "musa_runtime_version", text)) {
+    case Option::None:
+    case Option::Version: break;
+    case Option::Answered: return 0;
+    case Option::Invalid: return 2;
+  }
   int version = 0;
   if (const musaError_t status = musaRuntimeGetVersion(&version); status != musaSuccess) {
     std::fprintf(stderr, "musa_runtime_version: %s\n", musaGetErrorString(status));

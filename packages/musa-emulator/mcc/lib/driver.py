@@ -79,6 +79,23 @@ _GPU_ALONE = ("-ptx", "-dlink")
 _ARCH = re.compile(r"--(?:offload-arch|cuda-gpu-arch)=(.*)")
 
 
+HELP = """usage: mcc [options] FILE...
+
+Compiles .mu and .cu files for the emulated device, and C and C++ files, and links them.
+
+  -o FILE               the output; otherwise a.out, or the name of the source with another suffix
+  -c, -S, -E            compile to an object file, to assembly, or preprocess only
+  -x LANGUAGE           musa or cuda: the sources contain kernels, whatever their suffix
+  --offload-arch=mp_NN  the architecture of the GPU: mp_21, mp_22 or mp_31; may be repeated
+  -fatbin               build a module for muModuleLoad
+  --two-pass            check kernels with the host and the device pass of clang first
+  -v, --verbose         print the commands that are run
+  --version             print the version and exit
+  --help                print this text and exit
+
+Other options are those of the host's compiler ($MUSA_HOST_CXX, else $CXX, else c++)."""
+
+
 class UsageError(Exception):
     """An invalid command line."""
 
@@ -137,7 +154,7 @@ def parse(arguments: list[str]) -> Command:
         elif argument == "--version":
             done = subprocess.run([*compiler(), "--version"], stdout=subprocess.PIPE, check=False)
             print(
-                f"mcc: the compiler of musa-emulator, based on {done.stdout.decode(errors='replace')}", end=""
+                f"the compiler mcc of musa-emulator, based on {done.stdout.decode(errors='replace')}", end=""
             )
             sys.exit(done.returncode)
         elif paired:
@@ -513,6 +530,11 @@ def execute(command: Command) -> int:
 
 
 def main(arguments: list[str]) -> int:
+    if not arguments or "--help" in arguments:
+        print(HELP, file=sys.stdout if arguments else sys.stderr)
+        if not arguments:
+            print("\nmcc: error: no input files", file=sys.stderr)
+        return 0 if arguments else 2
     try:
         return execute(parse(arguments))
     except (UsageError, two_pass.ClangMissingError) as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""musa-port: ports CUDA sources to MUSA.
+"""Ports CUDA sources to MUSA.
 
 musa-port -o build/ported                     ports the CUDA headers of the installed torch, or of the tree in
                                               PYTORCH_REPO_PATH, and to build/ported/overlay torch's other
@@ -18,26 +18,23 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from musa_runtime.command_line import Parser
+
 from . import files, overlay_dir, rules
 from .engine import Engine
 
-_COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
+_COLORS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
 
 
-class _Version(argparse.Action):
-    """Prints the version of the installed package. Only this option needs package metadata: the other options
-    also work from the sources, where the package is not installed.
-    """
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        parser.exit(0, f"{parser.prog} {metadata.version('musa-port')}\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="musa-port", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def _parser() -> Parser:
+    parser = Parser(
+        prog="musa-port",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        # Only this option needs package metadata: the other options also work from the sources, where the
+        # package is not installed.
+        version=lambda: f"musa-port {metadata.version('musa-port')}",
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.add_argument(
         "input", nargs="*", type=Path, help="folders and files; default: torch's CUDA headers"
     )
@@ -45,7 +42,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rules", default="torch", help="a file of rules by name or path (default: torch)")
     parser.add_argument("--list-rules", action="store_true", help="list the rules of the package")
     parser.add_argument("--dry-run", action="store_true", help="print the changes without writing files")
-    parser.add_argument("--color", "--colour", choices=("auto", "always", "never"), default="auto")
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="color of the diff (default: auto)",
+    )
     parser.add_argument("--quiet", action="store_true", help="do not print a summary")
     parser.add_argument(
         "--fail-on-doubt", action="store_true", help="exit with status 3 if a source needs manual changes"
@@ -53,12 +55,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _print_diff(source: files.Source, name: str, before: str, after: str, colour: bool) -> None:
+def _print_diff(source: files.Source, name: str, before: str, after: str, color: bool) -> None:
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), str(source.path), name, lineterm="", n=1
     )
     for line in lines:
-        print(f"{_COLOURS[line[0]]}{line}\033[0m" if colour and line[:1] in _COLOURS else line)
+        print(f"{_COLORS[line[0]]}{line}\033[0m" if color and line[:1] in _COLORS else line)
 
 
 def _summary(report: files.Report) -> str:
@@ -78,12 +80,15 @@ def _summary(report: files.Report) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line. Returns 0, 2 for invalid arguments, 3 for doubts with --fail-on-doubt."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
     try:
         if options.list_rules:
             for name, about in rules.available().items():
                 print(f"{name:10} {about}")
             return 0
+        if options.output is None and not options.dry_run:
+            parser.error("no output folder.\nFix: add -o FOLDER, or --dry-run to see changes")
         engine = Engine(rules.load(options.rules))
         if options.input:
             sources = [source for path in options.input for source in files.tree_sources(path)]
@@ -96,15 +101,13 @@ def main(arguments: list[str] | None = None) -> int:
             ]
         report = files.Report()
         if options.dry_run:
-            colour = options.color == "always" or (options.color == "auto" and sys.stdout.isatty())
+            color = options.color == "always" or (options.color == "auto" and sys.stdout.isatty())
             for sources, engine, _ in work:
                 for source, name, ported in files.port(sources, engine):
                     _print_diff(
-                        source, name, source.path.read_text(errors="surrogateescape"), ported.text, colour
+                        source, name, source.path.read_text(errors="surrogateescape"), ported.text, color
                     )
                     files.add(report, name, ported)
-        elif options.output is None:
-            raise files.InputError("no output folder.\nFix: add -o FOLDER, or --dry-run to see changes")
         else:
             for sources, engine, output in work:
                 files.write(sources, engine, output, report)

@@ -267,7 +267,6 @@ void refuse_forbidden_copy(const std::string& name, bool float64) {
 }
 
 void report_copy(const std::string& name, size_t bytes, bool float64) {
-  const char* const fix = float64 ? kUseFloat32 : "install a pack that serves it";
   bool first = false;
   {
     Statistics& stats = statistics();
@@ -278,12 +277,16 @@ void report_copy(const std::string& name, size_t bytes, bool float64) {
     row.copied_bytes += bytes;
   }
   if (first && on_copy().load(std::memory_order_relaxed) == OnCopy::Warn) {
+    const std::string fix =
+        float64 ? c10::str("Fix: ", kUseFloat32) : fix_by_pack(name, "install a pack that serves it");
+    // A shell command ends with its line, so that it can be copied.
+    const char* const separator = fix.find('\n') == std::string::npos ? "; " : "\n";
     TORCH_WARN(
         name, " is served by the provider 'host-copy': its operands are copied to the host and its results back (",
         bytes,
         " bytes this time; said once per operator). The results are right; it is slow. Totals: python -m torch_musa "
-        "ops, or torch.musa.ops.fallback_report(). Fix: ",
-        fix, "; TORCH_MUSA_FALLBACK=allow silences this, =error makes it an error.");
+        "ops, or torch.musa.ops.fallback_report(). ",
+        fix, separator, "TORCH_MUSA_FALLBACK=allow silences this, =error makes it an error.");
   }
 }
 

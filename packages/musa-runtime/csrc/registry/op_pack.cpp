@@ -10,7 +10,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <fstream>
 #include <mutex>
+#include <string>
 
 namespace musa_runtime {
 namespace {
@@ -138,8 +140,11 @@ void load_pack(const std::string& path, int rank) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const reason = dlerror();
+    std::string sdk;
+    std::getline(std::ifstream(path + ".sdk"), sdk); // empty without the file
     TORCH_CHECK(
         false, "The op pack ", path, " cannot be loaded: ", reason != nullptr ? reason : "the loader gives no reason",
+        sdk.empty() ? "" : "\nIts kernels were compiled for the SDK '" + sdk + "'.",
         "\nLikely causes: the path is wrong; the pack was built against another torch or musa-runtime; it needs a "
         "library that is not on its search path.\nFix: check the path with ls, its libraries with: ldd ",
         path, "; then build the pack again.");

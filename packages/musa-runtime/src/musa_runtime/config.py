@@ -7,13 +7,13 @@ Imports neither torch nor any library, so it also works on a machine where the r
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 
 from . import sdk
 from ._build import ABI, __version__
 from ._load import package_file, reinstall_command
+from .command_line import Parser
 from .errors import LibraryLoadError, SdkNotFoundError
 
 TYPE_CHECKING = False
@@ -66,21 +66,21 @@ QUESTIONS = {
     "--includedir": (include_dir, "directory of the C++ headers"),
     "--libdir": (library_dir, "directory of libmusa_runtime.so"),
     "--musa-home": (musa_home, "the MUSA SDK in use"),
-    "--version": (lambda: __version__, "version of musa_runtime"),
     "--abi": (lambda: ABI, "ABI number that op packs are checked against"),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m musa_runtime.config", description="Where the MUSA runtime is installed."
+    parser = Parser(
+        prog="python -m musa_runtime.config",
+        description="Prints where the MUSA runtime is installed, one line for each option.",
+        version=__version__,
     )
     for option, (answer, text) in QUESTIONS.items():
         parser.add_argument(option, dest="answers", action="append_const", const=answer, help=text)
     answers = parser.parse_args(arguments).answers
     if not answers:
-        parser.print_help(sys.stderr)
-        return 2
+        parser.error("an option is required")
     # A path may contain bytes that are not text.
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     sys.stderr.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

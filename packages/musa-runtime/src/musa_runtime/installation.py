@@ -33,7 +33,12 @@ def pip() -> str:
 
 
 def command(*names: str, reinstall: bool = False) -> str:
-    """Returns the shell command that installs distributions.
+    """Returns the shell command that installs distributions: those of :func:`commands`, in one line."""
+    return " && ".join(commands(*names, reinstall=reinstall))
+
+
+def commands(*names: str, reinstall: bool = False) -> list[str]:
+    """Returns the shell commands that install distributions, to be run in order.
 
     The source is the one pip recorded (PEP 610): the checkout, repository or folder of wheels that `names`,
     or else torch-musa itself, were installed from. pip records none for wheels that it took by name from a
@@ -53,7 +58,27 @@ def command(*names: str, reinstall: bool = False) -> str:
         if built:
             return built
     place = f"<the folder or index that {'torch-musa' if own else names[0]} was installed from>"
-    return _from_folder(place, names, reinstall)
+    return [_from_folder(place, names, reinstall)]
+
+
+def command_of_another_build(name: str, version: str, sdk: str) -> str:
+    """Returns the shell command that replaces a distribution by a build of the same release for another SDK.
+
+    The recorded folder has the installed build, so the command has a placeholder for the other folder. A
+    package that was installed from a checkout or repository is built again, for the SDK that the build finds.
+
+    Args:
+        name (str): the distribution.
+        version (str): the version of the other build if it names the SDK, such as "0.1.0+torch2.13.musa4",
+            else "".
+        sdk (str): the SDK in words, for the placeholder.
+    """
+    record = _direct_url(name)
+    if isinstance(record, dict) and ("dir_info" in record or "vcs_info" in record):
+        return command(name, reinstall=True)
+    # Without the exact version, pip takes the highest of a folder with several builds.
+    requirement = f"{name}=={version}" if version else name
+    return _from_folder(f"<the folder or index of the wheels for {sdk}>", (requirement,), reinstall=True)
 
 
 def _direct_url(name: str) -> Any:
@@ -64,7 +89,7 @@ def _direct_url(name: str) -> Any:
         return None
 
 
-def _from_record(record: Any, names: tuple[str, ...], reinstall: bool) -> str | None:
+def _from_record(record: Any, names: tuple[str, ...], reinstall: bool) -> list[str] | None:
     if not isinstance(record, dict) or not isinstance(record.get("url"), str):
         return None
     url = record["url"]
@@ -77,14 +102,14 @@ def _from_record(record: Any, names: tuple[str, ...], reinstall: bool) -> str | 
             f"--force-reinstall {shlex.quote(f'{source}#subdirectory={folder}/{name}')}" for name in names
         )
     if not url.startswith("file:"):
-        return _from_folder(shlex.quote(url.rpartition("/")[0] + "/"), names, reinstall)
+        return [_from_folder(shlex.quote(url.rpartition("/")[0] + "/"), names, reinstall)]
     folder = os.path.dirname(_local_path(url))
     if all(_has_wheel(folder, name) for name in names):
-        return _from_folder(shlex.quote(folder), names, reinstall)
+        return [_from_folder(shlex.quote(folder), names, reinstall)]
     return None
 
 
-def _from_checkout(packages: str, names: tuple[str, ...], editable: bool | None) -> str | None:
+def _from_checkout(packages: str, names: tuple[str, ...], editable: bool | None) -> list[str] | None:
     folders = [os.path.join(packages, name) for name in names]
     if not all(os.path.isfile(os.path.join(folder, "pyproject.toml")) for folder in folders):
         return None
@@ -92,10 +117,10 @@ def _from_checkout(packages: str, names: tuple[str, ...], editable: bool | None)
     return _in_order(f"{option}{shlex.quote(folder)}" for folder in folders)
 
 
-def _in_order(sources: Iterable[str]) -> str:
+def _in_order(sources: Iterable[str]) -> list[str]:
     # One pip run each: a package is compiled against the previous ones, and pip builds all packages of a run
     # before it installs any.
-    return " && ".join(f"{pip()} install --no-build-isolation --no-deps {source}" for source in sources)
+    return [f"{pip()} install --no-build-isolation --no-deps {source}" for source in sources]
 
 
 def _from_folder(folder: str, names: tuple[str, ...], reinstall: bool) -> str:

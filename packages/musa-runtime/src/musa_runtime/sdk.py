@@ -5,13 +5,15 @@
 `$MUSA_HOME` has precedence, and is final: a wrong `$MUSA_HOME` is an error, and no other place is searched.
 Then the default place of the vendor's installer, then the `musa_emulator` package.
 
-Also a script, for CMake, which runs before this package is installed: `python sdk.py` prints the home, or
-exits with 1. Hence standard library only, and no relative import.
+Also a script, for CMake, which runs before this package is installed: `python sdk.py` prints the home, and
+`python sdk.py --kind` the kind of the SDK, or they exit with 1. Hence standard library only, and no relative
+import.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 TYPE_CHECKING = False
@@ -22,6 +24,10 @@ DEFAULT_HOME = "/usr/local/musa"
 RUNTIME_LIBRARY = os.path.join("lib", "libmusart.so")
 # The library of muDNN's C++ interface: that of SDK 5, whose libmudnn.so is the C interface, or of SDK 4.
 MUDNN = ("libmudnncxx.so", "libmudnn.so")
+# A kind of SDK is a segment of a local version (PEP 440).
+KIND = re.compile(r"[a-z][a-z0-9]*")
+# The file beside a library that compiled kernels, with the kind of SDK that they were compiled for.
+DECLARATION = ".sdk"
 EMULATOR = ("musa-emulator", "musa-emulator-mudnn", "musa-emulator-mccl")
 
 
@@ -50,15 +56,36 @@ class Sdk:
     @property
     def version(self) -> str | None:
         """`musa_runtime.version` of the SDK's `version.json`, or None if the file has none."""
+        return self._declared("musa_runtime", "version")
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of SDK whose device code runs here, None without an SDK.
+
+        An SDK of this project declares it in `version.json` (`torch_musa.sdk`): "emulator" or "cuda". The
+        vendor's declares nothing and is "musa" with its major version, such as "musa4"; "musa" alone if the
+        file has no version.
+        """
+        if self.home is None:
+            return None
+        declared = self._declared("torch_musa", "sdk")
+        if declared is not None and KIND.fullmatch(declared):
+            return declared
+        number = re.match(r"\d+", self.version or "")
+        return f"musa{number[0] if number else ''}"
+
+    def _declared(self, component: str, field: str) -> str | None:
+        """Returns a text of `version.json`, or None."""
         if self.home is None:
             return None
         import json
 
         try:
             with open(os.path.join(self.home, "version.json"), encoding="utf-8") as file:
-                return json.load(file)["musa_runtime"]["version"]
+                value = json.load(file)[component][field]
         except (OSError, ValueError, KeyError, TypeError):
             return None
+        return value if isinstance(value, str) else None
 
     @property
     def reason(self) -> str | None:
@@ -120,10 +147,8 @@ def resolve(environ: Mapping[str, str] | None = None) -> Sdk:
     if finding == "found":
         return Sdk(DEFAULT_HOME, DEFAULT_HOME, attempts)
 
-    # pip leaves folders of compiled Python files behind when it uninstalls; they contain no SDK.
     directories = _package_directories("musa_emulator")
-    homes = [os.path.join(directory, "sdk") for directory in directories]
-    homes = [home for home in homes if not os.path.isdir(home) or _has_sdk_files(home)]
+    homes = _homes_in(directories)
     if not any(map(os.path.isdir, homes)):
         leftovers = f" ({directories[0]} holds no SDK)" if directories else ""
         attempts.append(("package musa_emulator", f"not installed{leftovers}"))
@@ -134,6 +159,34 @@ def resolve(environ: Mapping[str, str] | None = None) -> Sdk:
         if finding == "found":
             return Sdk(home, "musa_emulator", attempts)
     return Sdk(None, None, attempts)
+
+
+def built_for(library: str) -> str | None:
+    """The kind of SDK that a library's kernels were compiled for, None if no file beside it declares one."""
+    try:
+        with open(library + DECLARATION, encoding="utf-8", errors="replace") as file:
+            return file.read().strip() or None
+    except OSError:
+        return None
+
+
+def runs_with(built: str, here: str) -> bool:
+    """Whether kernels for one kind of SDK run with another: the same, or the vendor's of unknown version."""
+    vendors = re.compile(r"musa\d*")
+    unknown = "musa" in (built, here) and vendors.fullmatch(built) and vendors.fullmatch(here)
+    return built == here or bool(unknown)
+
+
+def title(kind: str) -> str:
+    """The name of a kind of SDK in a message."""
+    names = {"emulator": "the emulator", "cuda": "musa-cuda", "musa": "the MUSA SDK"}
+    return names.get(kind) or re.sub(r"^musa(?=\d)", "MUSA SDK ", kind)
+
+
+def emulator_home() -> str | None:
+    """The SDK in the installed package musa_emulator, None without one."""
+    homes = _homes_in(_package_directories("musa_emulator"))
+    return next((home for home in homes if _examine(home) == "found"), None)
 
 
 def library(name: str | tuple[str, ...], component: str, causes: str, wheel: str) -> str:
@@ -181,6 +234,12 @@ def _examine(home: str) -> str:
     return "found"
 
 
+def _homes_in(directories: list[str]) -> list[str]:
+    # pip leaves folders of compiled Python files behind when it uninstalls; they contain no SDK.
+    homes = [os.path.join(directory, "sdk") for directory in directories]
+    return [home for home in homes if not os.path.isdir(home) or _has_sdk_files(home)]
+
+
 def _has_sdk_files(home: str) -> bool:
     return any(
         os.path.exists(os.path.join(home, name)) for name in ("version.json", "include", RUNTIME_LIBRARY)
@@ -225,7 +284,7 @@ def _main() -> int:
     if sdk.home is None:
         print(f"musa_runtime: {sdk.reason}", file=sys.stderr)
         return 1
-    print(sdk.home)
+    print(sdk.kind if "--kind" in sys.argv[1:] else sdk.home)
     return 0
 
 

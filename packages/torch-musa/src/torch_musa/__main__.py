@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`python -m torch_musa doctor|packs|ops|env|tune|top|run|compare|replay|stubs`."""
+"""`python -m torch_musa COMMAND`: checks, listings and tools of an installation."""
 
 import argparse
 import contextlib
+import importlib
 import json
 import sys
 
 from ._version import __version__
 
 try:
+    from musa_runtime.command_line import Parser
     from musa_runtime.errors import MusaError
 except ImportError as error:
     sys.exit(
@@ -17,69 +19,82 @@ except ImportError as error:
         "Fix: install the wheel musa-runtime from the folder or index that torch-musa was installed from"
     )
 
+COMMANDS = {
+    "doctor": "check the installation step by step; exit status 1 if a check fails",
+    "report": "write a file for a bug report: versions, checks, settings, the output of a first program",
+    "packs": "list the op packs: loaded, or the reason why not",
+    "ops": "list the operators with their providers and calls; exit status 1 if none matches",
+    "env": "print versions and settings",
+    "run": "run a program with options of the packs",
+    "tune": "measure the providers of operators, and use the fastest from now on",
+    "top": "show devices, processes and operators, as they run; exit status 1 without devices",
+    "compare": "run a program, with each operator on the CPU too; exit status 1 if one differs",
+    "replay": "run one saved operator call again; exit status 1 if it differs from the CPU",
+    "stubs": "write types of torch.musa for type checkers and editors",
+}
+# The modules with the options of commands, each imported for its command only, as some are slow to import.
+_OPTIONS = {
+    "report": "report",
+    "run": "script_runner",
+    "tune": "tune.command",
+    "top": "top",
+    "compare": "debug.script",
+    "stubs": "type_stubs",
+}
+
+
+def parser(command=None):
+    """Returns the parser of the command line, with the options of one command.
+
+    Args:
+        command (str, optional): the first word of the command line.
+    """
+    version = f"torch-musa {__version__}"
+    result = Parser(
+        prog="python -m torch_musa",
+        description="Inspects the musa device and its op packs, and runs programs on it.",
+        epilog="COMMAND --help prints the options of a command.",
+        version=version,
+    )
+    commands = result.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+    for name, text in COMMANDS.items():
+        added = commands.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", version=version
+        )
+        if name == command and name in _OPTIONS:
+            _module(name).add_arguments(added)
+        elif name == "replay":
+            _add_replay_arguments(added)
+        elif name == "ops":
+            added.add_argument("pattern", nargs="?", metavar="PATTERN", help="e.g. norm, or 'aten::*norm*'")
+            text = "list private operators (aten::_name) and overloads with out= as well"
+            added.add_argument("--all", dest="every", action="store_true", help=text)
+        if name in ("doctor", "packs", "ops", "env"):
+            added.add_argument("--json", action="store_true", help="print JSON")
+    return result
+
+
+def _module(command):
+    return importlib.import_module(f".{_OPTIONS[command]}", __package__)
+
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        prog="python -m torch_musa", description="Inspects the musa device and its op packs."
-    )
-    parser.add_argument("--version", action="version", version=f"torch-musa {__version__}")
-    commands = parser.add_subparsers(
-        dest="command", required=True, metavar="doctor|packs|ops|env|tune|top|run|compare|replay|stubs"
-    )
-
-    commands.add_parser("doctor", help="check the installation step by step; exit status 1 if a check fails")
-    commands.add_parser("packs", help="the op packs: loaded, or the reason why not")
-    ops = commands.add_parser(
-        "ops", help="the provider of each operator, and its number of calls; exit status 1 if none matches"
-    )
-    ops.add_argument("pattern", nargs="?", metavar="PATTERN", help="e.g. norm, or 'aten::*norm*'")
-    commands.add_parser("env", help="versions and settings, for a bug report")
-    for command in commands.choices.values():
-        command.add_argument("--json", action="store_true", help="print JSON")
-    tune = commands.add_parser(
-        "tune", help="measure the providers of operators, and use the fastest from now on"
-    )
-    top = commands.add_parser(
-        "top", help="devices, processes and operators, as they run; exit status 1 without devices"
-    )
-    stubs = commands.add_parser("stubs", help="write types of torch.musa for type checkers and editors")
-    commands.add_parser("run", help="run a program with options of the packs: run --help")
     words = sys.argv[1:] if arguments is None else arguments
-    if not words:
-        parser.print_help(sys.stderr)
-        return 2
-    debug = {
-        "compare": "run a script, with each operator on the CPU too; exit status 1 if one differs",
-        "replay": "run one saved operator call again; exit status 1 if it differs from the CPU",
-    }
-    for name, text in debug.items():
-        command = commands.add_parser(name, help=text)
-        if words[:1] == [name]:  # the tools import torch, which would slow down the other commands
-            _add_debug_arguments(name, command)
-
-    if words[:1] == ["top"]:
-        from . import top as top_command
-
-        top_command.add_arguments(top)
-    if words[:1] == ["stubs"]:
-        from . import type_stubs
-
-        type_stubs.add_arguments(stubs)
-    if words[:1] == ["tune"]:
-        from .tune import command as tune_command
-
-        tune_command.add_arguments(tune)
-    if words[:1] == ["run"]:
-        return _run(commands, parser, words)
-    options = parser.parse_args(words)
+    command = words[0] if words else None
+    if command == "run":
+        try:
+            _module("run").explain_unknown(words[1:])
+        except MusaError as error:
+            print(f"torch_musa: {error}", file=sys.stderr)
+            return 2
+    options = parser(command).parse_args(words)
+    if command == "run":  # does not change the program's output or exit status
+        _module("run").run(options.program, options.arguments, options.as_module, options.pack_options)
+        return 0
     # Paths may contain undecodable bytes, and a terminal's encoding may lack characters.
     sys.stdout.reconfigure(errors="backslashreplace")
-    if options.command == "compare":  # standard output belongs to the script
-        from .debug import script
-
-        return script.run(options)
-    if options.command == "top":
-        return top_command.run(options)
+    if command in ("compare", "top"):  # standard output belongs to the program, or is repainted
+        return _module(command).run(options)
     try:
         # Standard output must contain only the result: packs that print while loading would corrupt
         # the JSON.
@@ -95,24 +110,15 @@ def main(arguments=None):
         return 0
 
 
-def _run(commands, parser, arguments):
-    """Runs a program without changing its output or exit status."""
-    from . import script_runner
-
-    script_runner.add_arguments(commands.choices["run"])
-    try:
-        script_runner.explain_unknown(arguments[1:])
-    except MusaError as error:
-        print(f"torch_musa: {error}", file=sys.stderr)
-        return 2
-    options = parser.parse_args(arguments)
-    script_runner.run(options.program, options.arguments, options.as_module, options.pack_options)
-    return 0
-
-
 def _answer(options):
     """Returns the text to print and the exit status."""
     # Imported here, so that each command imports only the modules it needs.
+    if options.command in _OPTIONS:
+        return _module(options.command).run(options)
+
+    if options.command == "replay":
+        return _replay(options)
+
     if options.command == "doctor":
         from . import doctor
 
@@ -121,38 +127,29 @@ def _answer(options):
         plain = [outcome.as_dict() for outcome in outcomes]
         return _as_json(plain) if options.json else doctor.render(outcomes), int(failed)
 
-    if options.command == "replay":
-        return _replay(options)
-
-    if options.command == "stubs":
-        from . import type_stubs
-
-        return type_stubs.run(options), 0
-
-    if options.command == "tune":
-        from .tune import command as tune_command
-
-        return tune_command.run(options)
-
     from . import listings
 
-    status = 0
+    if options.command == "ops":
+        return _ops(options)
     if options.command == "packs":
         plain, render = listings.packs(), listings.render_packs
-    elif options.command == "ops":
-        plain, render = listings.ops(options.pattern), listings.render_ops
-        status = int(not plain)
     else:
         plain, render = listings.environment(), listings.render_environment
-    return _as_json(plain) if options.json else render(plain), status
+    return _as_json(plain) if options.json else render(plain), 0
 
 
-def _add_debug_arguments(name, parser):
-    if name == "compare":
-        from .debug import script
+def _ops(options):
+    from . import listings
 
-        script.add_arguments(parser)
-        return
+    rows, hidden = listings.ops(options.pattern, options.every)
+    if options.json:
+        return _as_json(rows), int(not rows)
+    if not rows:
+        raise MusaError(listings.no_operator(options.pattern))
+    return listings.render_ops(rows, hidden), 0
+
+
+def _add_replay_arguments(parser):
     parser.add_argument(
         "--times", type=_from_1, default=1, help="number of runs, whose results must be equal"
     )
@@ -180,8 +177,6 @@ def _from_1(text):
 
 
 def _replay(options):
-    import importlib
-
     from . import debug
 
     for module in options.modules:

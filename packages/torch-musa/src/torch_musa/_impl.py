@@ -49,6 +49,7 @@ def _activate() -> None:
         live_operators,
         missing_backends,
         missing_op_packs,
+        missing_switches,
         musa_backend,
     )
 
@@ -61,6 +62,7 @@ def _activate() -> None:
     import_hooks.add_placeholders()
     missing_backends.register()
     compiler.register()
+    missing_switches.warn()
     live_operators.register()
 
 

@@ -68,7 +68,7 @@ def _from_error(title, error, status=Problem.status):
             happened.append(line)
     command = getattr(error, "command", None) or ""
     if not command:
-        causes = causes or "unknown; please report it with the output of python -m torch_musa env"
+        causes = causes or "unknown; please report it with the file that python -m torch_musa report writes"
         # A fix in words, if there is no single command.
         fixes = [line for line in str(error).splitlines() if line.startswith("Fix: ")]
         command = fixes[0].removeprefix("Fix: ") if fixes else ""

@@ -23,8 +23,11 @@ from .checks import Outcome, Problem, Warn, render, run
 __all__ = ["examine", "render"]
 
 
-def examine():
+def examine(before=lambda title: None):
     """Runs every check in order, those of the packs last.
+
+    Args:
+        before (callable): is called with the title of each check before it runs.
 
     Returns:
         list of Outcome
@@ -32,12 +35,13 @@ def examine():
     outcomes = []
     failed = set()
     for title, check, needs in CHECKS:
+        before(title)
         blocked = [need for need in needs if need in failed]
         outcome = Outcome(title, "skip", f"depends on: {blocked[0]}") if blocked else run(title, check)
         if outcome.status in ("fail", "skip"):
             failed.add(title)
         outcomes.append(outcome)
-    return outcomes + _pack_checks()
+    return outcomes + _pack_checks(before)
 
 
 def _torch():
@@ -307,12 +311,13 @@ CHECKS = [
 ]
 
 
-def _pack_checks():
+def _pack_checks(before):
     outcomes = []
     for record, checks, error in plugins.hook_results("musa_doctor_checks"):
         if error is not None:
             text = f"musa_doctor_checks raised {error!r}"
             outcomes.append(Outcome(f"{record.name}: checks", "fail", text, causes="a defect of the pack"))
         for title, check in checks or ():
+            before(f"{record.name}: {title}")
             outcomes.append(run(f"{record.name}: {title}", check))
     return outcomes

@@ -26,6 +26,10 @@ PLACEHOLDERS = "torch_musa.backend_placeholders"
 DISTRIBUTED_BACKENDS = "torch_musa.distributed_backends"
 # Maps op packs to a prefix of their operators' dotted names; declared by torch-musa itself.
 OP_PACKS = "torch_musa.op_packs"
+# Maps environment variables that a pack reads to extras; declared by torch-musa itself.
+SWITCHES_OF_EXTRAS = "torch_musa.switches_of_extras"
+# Maps modules of `torch.musa` that are not named like their extra to extras; declared by torch-musa itself.
+MODULES_OF_EXTRAS = "torch_musa.modules_of_extras"
 # Maps modules of `torch_musa` to extras; declared by torch-musa itself.
 NAMES_OF_EXTRAS = "torch_musa.names_of_extras"
 

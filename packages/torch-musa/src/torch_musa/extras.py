@@ -58,6 +58,24 @@ def missing(extra):
     return [name for name in installs().get(extra, ()) if version(name) is None]
 
 
+def why_missing(subject, extra):
+    """Returns the error message for something that needs an extra, with the fix; None if it is installed or
+    unknown.
+
+    Args:
+        subject (str): the beginning of the message, such as "torch.musa.amp".
+        extra (str): the name of the extra.
+    """
+    from musa_runtime.installation import command
+
+    wheels = missing(extra)
+    if not wheels:
+        return None
+    are = "which is" if len(wheels) == 1 else "which are"
+    named = f"{' and '.join(wheels)} (the extra torch-musa[{extra}])"
+    return f"{subject} needs {named}, {are} not installed.\nFix: {command(*wheels)}"
+
+
 def version(dist):
     """Returns the version of a distribution, or None if it is not installed."""
     try:

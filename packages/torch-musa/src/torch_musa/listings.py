@@ -12,6 +12,7 @@ import torch
 import musa_runtime
 from musa_runtime import installation, measured_orders
 from musa_runtime import ops as registry
+from musa_runtime.command_line import near
 
 from . import extras, plugins
 
@@ -52,10 +53,12 @@ def packs():
 
 def render_packs(rows):
     if not rows:
-        command = installation.command(*extras.installs().get("all", ("torch-musa",)))
-        return (
-            "no op packs are installed; torch's own CPU kernels serve every operator.\n"
-            f"To add some: {command}"
+        commands = installation.commands(*extras.installs().get("all", ("torch-musa",)))
+        return "\n  ".join(
+            [
+                "no op packs are installed; torch's own CPU kernels serve every operator.\nTo add some:",
+                *commands,
+            ]
         )
     table = [("pack", "version", "status", "ops", "time", "summary")]
     table += [
@@ -76,17 +79,58 @@ def render_packs(rows):
     return text
 
 
-def ops(pattern=None):
-    """Returns operators and their providers: a list of `{op, provider, candidates, calls, origin}`."""
-    return [
+def ops(pattern=None, every=False):
+    """Returns operators and their providers, and the number of operators that are left out.
+
+    The operator of the pattern's name comes first, then those whose names begin with it, then the others.
+
+    Args:
+        pattern (str, optional): as in `torch.musa.ops.table`.
+        every (bool): include private operators, and overloads with `out=`. They are included as well if the
+            pattern names one, or if nothing else matches.
+
+    Returns:
+        tuple: a list of `{op, provider, candidates, calls, origin}`, and an int.
+    """
+    rows = [
         {key: row[key] for key in ("op", "provider", "candidates", "calls", "origin")}
         for row in registry.table(pattern)
     ]
+    name = (pattern or "").rpartition("::")[2]
+    rows.sort(key=lambda row: (*_distance(row["op"], name), row["op"]))
+    public = [row for row in rows if not _is_internal(row["op"])]
+    if every or not public or name.startswith("_") or "." in name:
+        public = rows
+    return public, len(rows) - len(public)
 
 
-def render_ops(rows):
-    if not rows:
-        return "no operator matches"
+def _distance(op, wanted):
+    """Returns a sort key: the operator `wanted` and its overloads, then those that begin so, then others; of
+    each kind those of torch's namespace first."""
+    namespace, _, name = op.partition("::")
+    kind = 0 if name.partition(".")[0] == wanted else 1 if name.startswith(wanted) else 2
+    return kind, namespace != "aten"
+
+
+def _is_internal(op):
+    name, _, overload = op.partition("::")[2].partition(".")
+    return (
+        op.startswith("_") or name.startswith("_") or f"_{name}".endswith("_out") or overload.endswith("out")
+    )
+
+
+def no_operator(pattern):
+    """Returns the error message for a pattern that no operator matches, with the names most similar to it."""
+    names = sorted({row["op"].partition(".")[0] for row in registry.table()})
+    public = [name for name in names if not _is_internal(name)]
+    wanted = registry.op_name(pattern).partition(".")[0] if "*" not in pattern else pattern
+    return (
+        f"no operator matches {pattern!r}.{near(wanted, public)}\n"
+        "Fix: python -m torch_musa ops lists the operators"
+    )
+
+
+def render_ops(rows, hidden=0):
     table = [("operator", "served by", "candidates, in order", "calls", "order from")]
     table += [
         (row["op"], row["provider"], ", ".join(row["candidates"]), str(row["calls"]), row["origin"])
@@ -97,13 +141,19 @@ def render_ops(rows):
         served[row["provider"]] = served.get(row["provider"], 0) + 1
     totals = ", ".join(f"{provider} {count}" for provider, count in sorted(served.items()))
     text = f"{_columns(table)}\n\n{len(rows)} operators: {totals}"
+    if hidden:
+        text += f"\n{hidden} private operators and overloads with out= are left out; --all lists them"
     if any(row["origin"] == "file" for row in rows):
         text += f"\nOrders from a file: {measured_orders.state().path}"
     return text
 
 
-def environment():
-    """Returns versions and settings as a dict of str to str, in display order."""
+def environment(settings=True):
+    """Returns versions and settings as a dict of str to str, in display order.
+
+    Args:
+        settings (bool): include environment variables.
+    """
     result = musa_runtime.load()
     facts = {
         "python": f"{platform.python_version()} ({platform.machine()}), {platform.python_implementation()}",
@@ -129,7 +179,7 @@ def environment():
         facts["runtime error"] = str(result.error)
     facts.update(_devices())
     for name in sorted(os.environ):
-        if name.startswith(SETTINGS):
+        if settings and name.startswith(SETTINGS):
             facts[f"${name}"] = os.environ[name]
     for row in packs():
         facts[f"pack {row['name']}"] = f"{row['version']} {row['status']}"

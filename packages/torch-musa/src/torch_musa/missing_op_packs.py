@@ -2,7 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The op packs that an error of an operator names, because they may serve it and are missing.
 
-The metadata of torch-musa lists the packs, each with a prefix of the dotted names of its operators.
+The metadata of torch-musa lists the packs, each with a prefix of the dotted names of its operators. A dot
+and a further word in the name of an entry distinguish several prefixes of one pack.
 """
 
 from musa_runtime import ops
@@ -19,7 +20,7 @@ def advice(op: str) -> str:
     """Returns which missing packs may serve an operator such as "aten::histc", and the fix, or ""."""
     name = op.replace("::", ".")
     listed = entry_points.select(entry_points.OP_PACKS)
-    packs = [entry.name for entry in listed if name.startswith(entry.value)]
+    packs = [entry.name.partition(".")[0] for entry in listed if name.startswith(entry.value)]
     from . import extras  # imported on failures only, because it parses torch-musa's metadata
 
     if missing := list(dict.fromkeys(dist for pack in packs for dist in extras.missing(pack))):
@@ -28,7 +29,7 @@ def advice(op: str) -> str:
         verb = "is" if len(missing) == 1 else "are"
         names = " and ".join(missing)
         return f"{names}, which may serve it, {verb} not installed.\nFix: {command(*missing)}"
-    if disabled := [pack for pack in packs if entry_points.is_disabled(pack)]:
+    if disabled := [pack for pack in dict.fromkeys(packs) if entry_points.is_disabled(pack)]:
         names = " and ".join(map(repr, disabled))
         return (
             f"TORCH_MUSA_DISABLE_PACKS switches off {names}, which may serve it.\n"

@@ -35,15 +35,12 @@ def why_missing(name):
         return entry_points.why_disabled(f"torch.musa.{name}", entry)
     from . import extras  # imported on failures only, because it parses torch-musa's metadata
 
-    missing = extras.missing(name)
-    if not missing:
-        from . import cuda_names
+    listed = {each.name: each.value for each in entry_points.select(entry_points.MODULES_OF_EXTRAS)}
+    if reason := extras.why_missing(f"torch.musa.{name}", listed.get(name, name)):
+        return reason
+    from . import cuda_names
 
-        return cuda_names.advice("torch.musa", name)
-    from musa_runtime.installation import command
-
-    wheels = f"{' and '.join(missing)} (the extra torch-musa[{name}])"
-    return f"torch.musa.{name} needs {wheels}, which is not installed.\nFix: {command(*missing)}"
+    return cuda_names.advice("torch.musa", name)
 
 
 def install_finders():

@@ -62,13 +62,7 @@ def why_missing(name):
         return entry_points.why_disabled(_PREFIX + name, disabled[0])
     from . import extras  # imported on failures only, because it parses torch-musa's metadata
 
-    missing = extras.missing(extra)
-    if not missing:
-        return None
-    from musa_runtime.installation import command
-
-    wheels = f"{' and '.join(missing)} (the extra torch-musa[{extra}])"
-    return f"torch_musa.{name} needs {wheels}, which is not installed.\nFix: {command(*missing)}"
+    return extras.why_missing(f"torch_musa.{name}", extra)
 
 
 def find_spec(fullname):

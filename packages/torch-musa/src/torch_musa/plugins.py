@@ -16,6 +16,7 @@ import importlib.resources
 import operator
 import os
 import re
+import shlex
 import sys
 import time
 from dataclasses import dataclass, field
@@ -23,7 +24,8 @@ from pathlib import Path, PurePath
 
 import pluggy
 
-from musa_runtime import hookspecs, installation, ops, switches
+import musa_runtime
+from musa_runtime import hookspecs, installation, ops, sdk, switches
 from musa_runtime.errors import ContractVersionError, PackError
 
 from . import entry_points, import_hooks, pack_modules, pins
@@ -37,7 +39,7 @@ class PackRecord:
         name (str): name of the entry point.
         dist (str), version (str): the distribution that contains it.
         status (str): `"found"` (not loaded yet), `"loaded"`, `"disabled"`, `"incompatible"` (version of the
-            contract or of another package) or `"failed"`.
+            contract or of another package, or kernels for another SDK) or `"failed"`.
         error (PackError or None): the error, chained to the pack's exception.
         seconds (float): time spent loading it.
         providers (list of str), ops (int): what it added to the op registry.
@@ -245,7 +247,8 @@ def _load_pack(record, entry, taken):
                 raise PackError(f"the name is taken by {taken.dist} {taken.version}")
             _import_and_register(record, entry)
             record.status = "loaded"
-        except (ContractVersionError, _ReleaseError) as error:
+        except (ContractVersionError, _ReleaseError, _SdkError) as error:
+            _forget(record)
             record.status, record.error = "incompatible", error
         except (Exception, SystemExit) as error:  # noqa: BLE001 - stored in the record; a pack may even exit
             _forget(record)
@@ -299,6 +302,44 @@ def _check_pins(record, requirements):
         )
 
 
+class _SdkError(PackError):
+    """The pack's kernels were compiled for another SDK than the one in use."""
+
+
+def _check_sdk(record, libraries):
+    """Compares the SDK that each library declares (`<library>.sdk`) with the one in use.
+
+    Called before any of them is loaded: with another SDK, the dynamic linker finds undefined symbols, or the
+    driver cannot run the kernels.
+    """
+    here = musa_runtime.load().sdk or sdk.resolve()
+    for path in libraries:
+        built = sdk.built_for(path)
+        if built is None or here.kind is None or sdk.runs_with(built, here.kind):
+            continue
+        for_built, for_here = sdk.title(built), sdk.title(here.kind)
+        # "musa" alone is a vendor's SDK of unknown version, whose wheels have some number.
+        known = record.version.endswith(f".{built}") and here.kind != "musa"
+        version = record.version.removesuffix(built) + here.kind if known else ""
+        command = installation.command_of_another_build(record.dist, version, for_here)
+        build = "wheels" if here.source == "musa_emulator" else f"wheels --sdk {shlex.quote(here.home)}"
+        home = sdk.emulator_home() if built == "emulator" else None
+        place = shlex.quote(home) if home else f"<directory of {for_built}>"
+        raise _SdkError(
+            f"{_title(record)} was built for {for_built}, and the SDK here is {for_here}; "
+            "it was not loaded.\n"
+            f"  have: {os.path.basename(path)} with kernels for {for_built}\n"
+            f"  need: kernels for {for_here}, the SDK at {here.home} (from {here.source})\n"
+            "Likely causes: the wheels of another SDK were installed; "
+            "MUSA_HOME names another SDK than intended.\n"
+            f"Fix: {command}\n"
+            f"Or, in a checkout, to build these wheels: python3 tools/dev.py {build}\n"
+            f"Or, for the SDK of this pack: export MUSA_HOME={place}\n"
+            f"To run without it: {_disable(record)}",
+            command,
+        )
+
+
 def _import_and_register(record, entry):
     record.plugin = plugin = entry.load()
     plugins = manager()
@@ -318,10 +359,12 @@ def _import_and_register(record, entry):
     if libraries:
         import torch
 
+        libraries = [os.fspath(_resolve(path, entry)) for path in libraries]
+        _check_sdk(record, libraries)
         before = ops.offers()
         try:
             for path in libraries:
-                torch.ops.load_library(os.fspath(_resolve(path, entry)))
+                torch.ops.load_library(path)
                 # A library whose kernels are rejected still loads, because dlopen cannot pass
                 # exceptions on.
                 if failures := ops.take_pack_failures():

@@ -12,6 +12,8 @@ import runpy
 import sys
 from pathlib import Path
 
+from musa_runtime.errors import MusaError
+
 from . import entry_points
 
 
@@ -47,13 +49,8 @@ def explain_unknown(arguments):
             continue
         from . import extras
 
-        if missing := extras.missing(name):
-            from musa_runtime.errors import MusaError
-            from musa_runtime.installation import command
-
-            fix = command(*missing)
-            wheels = f"{' and '.join(missing)} (the extra torch-musa[{name}])"
-            raise MusaError(f"run {argument} needs {wheels}, which is not installed.\nFix: {fix}", fix)
+        if reason := extras.why_missing(f"run {argument}", name):
+            raise MusaError(reason)
 
 
 def run(program, arguments, as_module=False, pack_options=()):

@@ -96,7 +96,7 @@ def mcc():
         )
     done = _run([path, "--version"])
     if done.returncode == 0:
-        return f"{path}: {_first_lines(done, 1)}"
+        return f"{path} runs: {_first_lines(done, 1)}."
     have = f"{path} --version ended with status {done.returncode}: {_first_lines(done)}"
     if shutil.which("python3") is None:
         causes = "mcc is a Python program in some SDKs, and PATH has no python3"

@@ -118,8 +118,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remove", action="store_true", help="remove the stub package")
 
 
-def run(options: argparse.Namespace) -> str:
-    """Runs the command. Returns the text to print."""
+def run(options: argparse.Namespace) -> tuple[str, int]:
+    """Runs the command. Returns the text to print and the exit status."""
     from . import entry_points, pack_modules
 
     spec = importlib.util.find_spec("torch")
@@ -128,11 +128,12 @@ def run(options: argparse.Namespace) -> str:
     torch_folder = Path(spec.origin).parent
     folder = options.folder or torch_folder.parent
     if options.remove:
-        return f"removed {remove(folder)}"
+        return f"removed {remove(folder)}", 0
     offered = entry_points.offered(entry_points.MODULES)
     modules = {name: offered[name].module for name in pack_modules.names()}
     return (
         f"wrote {write(folder, torch_folder, modules)}\n"
         "A program that type checkers read has to import torch.musa: `import torch.musa`.\n"
-        "Run this command again after an upgrade of torch."
+        "Run this command again after an upgrade of torch.",
+        0,
     )

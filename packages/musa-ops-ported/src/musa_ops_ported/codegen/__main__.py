@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""python -m musa_ops_ported.codegen --out DIR --shards N: generates C++ sources, and writes only those that
-changed."""
+"""Generates the C++ sources of musa-ops-ported, and writes only those that changed."""
 
 from __future__ import annotations
 
-import argparse
 import sys
+from importlib import metadata
 from pathlib import Path
+
+from musa_runtime.command_line import Parser
 
 from . import emit
 from .catalog import OPS, Catalog, CatalogError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m musa_ops_ported.codegen", description=__doc__)
+    parser = Parser(
+        prog="python -m musa_ops_ported.codegen",
+        description=__doc__,
+        version=lambda: metadata.version("musa-ops-ported"),
+    )
     parser.add_argument("--ops", type=Path, default=OPS, help="the list of operators")
     parser.add_argument("--out", type=Path, required=True, help="the output folder")
     parser.add_argument(

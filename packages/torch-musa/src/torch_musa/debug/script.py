@@ -35,9 +35,9 @@ def add_arguments(parser):
         action="store_true",
         help="also find operators that modify arguments that they must only read",
     )
-    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
-    parser.add_argument("script", metavar="SCRIPT")
-    parser.add_argument("arguments", nargs="...", metavar="ARGUMENTS")
+    parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is the name of a module")
+    parser.add_argument("script", metavar="PROGRAM", help="a Python file, or a module with -m")
+    parser.add_argument("arguments", nargs="...", metavar="...", help="arguments of the program")
 
 
 def run(options):

@@ -40,6 +40,7 @@ _INTERRUPTED = 130  # the exit status of a program that Ctrl-C ends
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--operators",
+        action="extend",
         nargs="+",
         default=[],
         metavar="PATTERN",
