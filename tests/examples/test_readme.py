@@ -91,7 +91,7 @@ def wrong_figures(text: str, record: dict, chinese: bool) -> list[str]:
     words = front_page.summary(record)
     phrases = (
         ("{programs} 个完整程序", "中位数是 {median}", "{near} 个程序在 1.10 以内",
-         "最大的是 {largest}", "{memory} 个程序的内存峰值")
+         "最大的是 {largest}", "{memory} 个程序的显存峰值")
         if chinese
         else ("{programs} whole programs", "ratios of times is {median},", "{near} programs are within 1.10",
               "largest ratio is {largest},", "in {memory} programs")
