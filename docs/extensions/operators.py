@@ -74,10 +74,10 @@ class Operators(SphinxDirective):
         provider = self.arguments[0]
         if provider != "all":
             with torch.musa.ops.prefer("*", provider, "host"):
-                served = {row["op"] for row in listings.ops() if row["provider"] == provider}
+                served = {row["op"] for row in listings.ops(every=True)[0] if row["provider"] == provider}
             families = {name: family for name, family in declared_by(provider).items() if name in served}
             return self.parse_text_to_nodes(by_family(families))
-        rows = listings.ops()
+        rows, _ = listings.ops(every=True)
         counts = ", ".join(
             f"`{name}` {n}" for name, n in sorted(Counter(row["provider"] for row in rows).items())
         )

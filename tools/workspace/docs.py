@@ -60,6 +60,8 @@ def build(manual: str, source: str, *options: str) -> None:
         "-W",
         "--keep-going",
         "-q",
+        "-j",
+        "auto",
         "-c",
         "docs",
         *options,
