@@ -129,9 +129,12 @@ def reader(site: Path, window: dict[str, int] = PHONE) -> Iterator[Reader]:
         browser.close()
 
 
-def problems(site: Path, pages: Iterable[str], searches: Iterable[Search]) -> list[str]:
-    """Problems of pages, in the window of a phone, and of searches."""
+def problems(
+    site: Path, pages: Iterable[str], searches: Iterable[Search], limit_ms: int = 60_000
+) -> list[str]:
+    """Problems of pages, in the window of a phone, and of searches that do not end within the limit."""
     with reader(site) as opened:
+        opened.tab.set_default_timeout(limit_ms)
         for page in pages:
             opened.check_page(page)
         for search in searches:

@@ -174,7 +174,7 @@ def test_a_broken_site_is_refused(site, tmp_path, change, problem):
     broken = shutil.copytree(site, tmp_path / "site")
     change(broken / "streams.html")
     searches = [Search("search.html", "显存", "zh.html")]
-    found = browser.problems(broken, ["streams.html"], searches)
+    found = browser.problems(broken, ["streams.html"], searches, limit_ms=5_000)
     assert any(problem in line for line in found), found
 
 
