@@ -96,6 +96,9 @@ def run(code: str = "all") -> int:
         "pytest",
         "-q",
         "--durations=5",
+        "-n",
+        "auto",
+        "--dist=loadscope",
         "tests/manual/test_site.py",
         *pages,
     ]
