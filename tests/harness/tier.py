@@ -24,7 +24,7 @@ STATE = "MUSA_TESTS_TIER"  # the choice of the first process, for the processes 
 # Seconds of tests, of which three processes on two cores run three in a second. Processes also collect tests.
 CHANGED_SECONDS = 1460  # the suites of the costliest package
 SAMPLE_SECONDS = 200
-SHARES = 5  # of the rest, of which a commit takes one
+SHARES = 8  # of the rest, of which a commit takes one
 
 
 @dataclass(frozen=True)
