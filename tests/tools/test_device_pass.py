@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -69,3 +71,11 @@ def test_the_samples_of_successive_commits_cover_all_files(csrc):
     samples = [device_pass.chosen(names, set(), turn)[0] for turn in range(3)]
     assert all(len(sample) == device_pass.SAMPLE for sample in samples)
     assert set().union(*samples) == set(names)
+
+
+def test_headers_are_ported_before_a_package_is_installed():
+    """Without the folder of installed packages (-S), all modules come from the sources."""
+    command = [sys.executable, "-S", "-m", "musa_port", "--list-rules"]
+    done = subprocess.run(command, env=device_pass.generator_environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "torch" in done.stdout

@@ -101,9 +101,17 @@ def chosen(names: Sequence[str], changed: set[str], turn: int) -> tuple[list[str
     return sorted([*changed.intersection(names), *kept, *sample]), len(by_header) - len(kept)
 
 
+# The generators run from their sources, because the check needs no package that is built.
+GENERATORS = ("musa-port", "musa-ops-ported", "musa-runtime")
+
+
+def generator_environment() -> dict[str, str]:
+    source = os.pathsep.join(str(PACKAGES / name / "src") for name in GENERATORS)
+    return {**packages.build_environment(), "PYTHONPATH": source}
+
+
 def _run(*command: str | Path) -> None:
-    source = os.pathsep.join(str(PACKAGES / name / "src") for name in ("musa-port", "musa-ops-ported"))
-    env = {**packages.build_environment(), "PYTHONPATH": source}
+    env = generator_environment()
     done = subprocess.run([packages.PYTHON, *command], env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise WorkspaceError(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
