@@ -538,7 +538,7 @@ def test_a_link_to_it_runs(tmp_path: Path) -> None:
     link = tmp_path / "mcc"
     link.symlink_to(MCC)
     done = subprocess.run([str(link), "--version"], capture_output=True, text=True)
-    assert done.returncode == 0 and "compiler of musa-emulator" in done.stdout, done.stderr
+    assert done.returncode == 0 and "mcc of musa-emulator" in done.stdout, done.stderr
 
 
 def moved(tmp_path: Path) -> Path:
@@ -560,7 +560,7 @@ def test_in_a_moved_sdk_it_uses_the_python_on_path(tmp_path: Path) -> None:
     done = subprocess.run(
         [str(moved(tmp_path)), "--version"], env=environment, capture_output=True, text=True
     )
-    assert done.returncode == 0 and "compiler of musa-emulator" in done.stdout, done.stderr
+    assert done.returncode == 0 and "mcc of musa-emulator" in done.stdout, done.stderr
 
 
 def test_without_any_python_the_error_says_so(tmp_path: Path) -> None:
