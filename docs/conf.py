@@ -13,6 +13,7 @@ ROOT = DOCS.parent
 sys.path[:0] = [str(DOCS / "extensions"), str(ROOT / "tools")]
 from search_language import EnglishAndChinese  # noqa: E402
 
+from workspace import versions  # noqa: E402
 from workspace.packages import workspace_setting  # noqa: E402
 from workspace.prerequisites import find_browser  # noqa: E402
 
@@ -26,7 +27,7 @@ os.environ |= {
 settings = (ROOT / "pyproject.toml").read_text()
 project = "torch_musa"
 author = copyright = "torch_musa contributors"
-version = release = workspace_setting(settings, r'^version = "([^"]+)"')
+version = release = versions.of_workspace()
 html_title = f"torch_musa {version}"
 
 # `sphinx -t zh` builds the Chinese manual, whose source folder is docs/zh. That of the English one is the

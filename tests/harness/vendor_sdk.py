@@ -125,9 +125,7 @@ def linkable(home: Path, version: str = VERSION) -> Path:
         write_library(home, name, symbols | (added - threads), threads)
     mcc = home / "bin" / "mcc"
     mcc.parent.mkdir()
-    script = _MCC.format(
-        python=sys.executable, mcc=str(emulator / "bin" / "mcc"), names=renamed, prefix=PREFIX
-    )
+    script = _MCC.format(python=sys.executable, mcc=str(emulator / "bin" / "mcc"), names=renamed)
     mcc.write_text(script)
     mcc.chmod(mcc.stat().st_mode | stat.S_IXUSR)
     return home

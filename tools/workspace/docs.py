@@ -51,22 +51,8 @@ def fetch_mermaid() -> None:
 
 def build(manual: str, source: str, *options: str) -> None:
     """Builds one of the manuals of the site: "en" or "zh"."""
-    command = [
-        str(packages.PYTHON),
-        "-m",
-        "sphinx",
-        "-b",
-        "html",
-        "-W",
-        "--keep-going",
-        "-q",
-        "-j",
-        "auto",
-        "-c",
-        "docs",
-        *options,
-    ]
-    command += ["-d", str(FOLDER / "doctrees" / manual), source, str(SITE / manual)]
+    command = [str(packages.PYTHON), "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
+    command += ["-c", "docs", *options, "-d", str(FOLDER / "doctrees" / manual), source, str(SITE / manual)]
     run_logged(f"building build/docs/site/{manual}", command, packages.LOGS / f"docs.{manual}.log", cwd=ROOT)
 
 
@@ -90,18 +76,8 @@ def run(code: str = "all") -> int:
     build("zh", "docs/zh", "-t", "zh")
     shutil.copy(ROOT / "docs" / "index.html", SITE)
     pages = {"all": ["docs"], "changed": changed_pages(), "none": []}[code]
-    command = [
-        str(packages.PYTHON),
-        "-m",
-        "pytest",
-        "-q",
-        "--durations=5",
-        "-n",
-        "auto",
-        "--dist=loadscope",
-        "tests/manual/test_site.py",
-        *pages,
-    ]
+    command = [str(packages.PYTHON), "-m", "pytest", "-q", "--durations=5", "-n", "auto", "--dist=loadscope"]
+    command += ["tests/manual/test_site.py", *pages]
     command += ["--full"] * (code == "all")  # every page in the browser
     status = subprocess.run(command, cwd=ROOT).returncode
     print(f"the manual: {SITE / 'index.html'}; screenshots: {SITE.with_name('screenshots')}")

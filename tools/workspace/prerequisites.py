@@ -168,7 +168,7 @@ def apt_install(packages: Sequence[str]) -> None:
 
 
 def may_install(packages: Sequence[str]) -> bool:
-    """Whether to install packages: a user at a terminal is asked, CI and other programs are not."""
+    """Asks a user at a terminal whether to install packages. Returns True in CI and scripts."""
     if os.environ.get("CI") or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     answer = input(f"Install {' '.join(packages)} with apt-get? [y/N] ")

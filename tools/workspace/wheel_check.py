@@ -125,8 +125,9 @@ def check_sdk(wheel: str, text: str, files: Iterable[tuple[str, Path]], wanted: 
                 found.append(f"{wheel}: {name} names the SDK {says!r}, and version {version} {kind!r}")
         if own or not SHARED_OBJECT.search(name):
             continue
+        needed = needed_symbols(file)
         for owner, pattern in SYMBOLS_OF.items():
-            symbols = [] if owner == kind else [one for one in needed_symbols(file) if pattern.search(one)]
+            symbols = [] if owner == kind else list(filter(pattern.search, needed))
             if symbols:
                 found.append(
                     f"{wheel}: {name} needs {symbols[0]}, one of {len(symbols)} symbols that only the SDK "
@@ -155,8 +156,9 @@ def check_wheels(wheels: Sequence[Path], sdk: str = "") -> list[str]:
                 files = [(name, Path(archive.extract(name, folder))) for name in names]
                 for name, file in files:
                     if name.endswith(".dist-info/METADATA"):
-                        found.extend(check_metadata(wheel.name, file.read_text()))
-                        found.extend(check_sdk(wheel.name, file.read_text(), files, sdk))
+                        text = file.read_text()
+                        found.extend(check_metadata(wheel.name, text))
+                        found.extend(check_sdk(wheel.name, text, files, sdk))
                 yield from ((wheel.name.partition("-")[0], name, file) for name, file in files)
 
     files = check_contents(contents())

@@ -312,15 +312,18 @@ def _check_sdk(record, libraries):
     Called before any of them is loaded: with another SDK, the dynamic linker finds undefined symbols, or the
     driver cannot run the kernels.
     """
+    declared = [(path, built) for path in libraries if (built := sdk.built_for(path)) is not None]
+    if not declared:
+        return
     here = musa_runtime.load().sdk or sdk.resolve()
-    for path in libraries:
-        built = sdk.built_for(path)
-        if built is None or here.kind is None or sdk.runs_with(built, here.kind):
+    kind = here.kind
+    for path, built in declared:
+        if kind is None or sdk.runs_with(built, kind):
             continue
-        for_built, for_here = sdk.title(built), sdk.title(here.kind)
+        for_built, for_here = sdk.title(built), sdk.title(kind)
         # "musa" alone is a vendor's SDK of unknown version, whose wheels have some number.
-        known = record.version.endswith(f".{built}") and here.kind != "musa"
-        version = record.version.removesuffix(built) + here.kind if known else ""
+        known = record.version.endswith(f".{built}") and kind != "musa"
+        version = record.version.removesuffix(built) + kind if known else ""
         command = installation.command_of_another_build(record.dist, version, for_here)
         build = "wheels" if here.source == "musa_emulator" else f"wheels --sdk {shlex.quote(here.home)}"
         home = sdk.emulator_home() if built == "emulator" else None
