@@ -240,7 +240,7 @@ def test_config_prints_each_value(stub):
     done = stub.run(
         """
         from musa_runtime import config
-        code = config.main(["--cmakedir", "--includedir", "--libdir", "--musa-home", "--version", "--abi"])
+        code = config.main(["--cmakedir", "--includedir", "--libdir", "--musa-home", "--abi"])
         raise SystemExit(code)
         """
     )
@@ -250,9 +250,13 @@ def test_config_prints_each_value(stub):
         str(stub.package / "include"),
         str(stub.package / "lib"),
         str(stub.home),
-        musa_runtime.__version__,
         str(musa_runtime.ABI),
     ]
+
+
+def test_config_prints_the_version_as_every_command_does(stub):
+    done = stub.run("from musa_runtime import config; config.main(['--version', '--cmakedir'])")
+    assert (done.returncode, done.stdout.splitlines()) == (0, [musa_runtime.__version__]), done.stderr
 
 
 def test_config_fails_with_the_reason_if_a_file_is_missing(stub):
