@@ -216,7 +216,18 @@ def cache_cases() -> Iterator[Case]:
 
 
 def layer_cases() -> Iterator[Case]:
-    for shape in ((3, 8), (5, 100), (2, 3, 64), (70, 128), (2, 2049), (3, 4096), (2, 9000), (2, 2, 2, 16), (7,), (0, 64)):
+    for shape in (
+        (3, 8),
+        (5, 100),
+        (2, 3, 64),
+        (70, 128),
+        (2, 2049),
+        (3, 4096),
+        (2, 9000),
+        (2, 2, 2, 16),
+        (7,),
+        (0, 64),
+    ):
         weight = numbers(shape[-1], seed=9)
         name = " x ".join(map(str, shape))
         yield Case("rms_norm", name, (numbers(*shape), weight, 1e-5))
@@ -240,9 +251,7 @@ def layer_cases() -> Iterator[Case]:
         flat = numbers(5, 256), numbers(5, 128, seed=1)
         yield Case("rotary_embedding", f"{style}, flat", (places, *flat, 64, table, neox), changed=(1, 2))
         single = table.float()
-        yield Case(
-            "rotary_embedding", f"{style}, float32", (places, *flat, 64, single, neox), changed=(1, 2)
-        )
+        yield Case("rotary_embedding", f"{style}, float32", (places, *flat, 64, single, neox), changed=(1, 2))
         alone = (places, heads[0], None, 64, table, neox)
         yield Case("rotary_embedding", f"{style}, no key", alone, changed=(1,))
     nothing = (places[:0], numbers(0, 4, 64), None, 64, table, True)
