@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Samples of each operator, made on the CPU. A float64 tensor stands for each dtype that the operator takes; tensors of other
-dtypes keep theirs."""
+"""Samples of each operator, made on the CPU. A float64 tensor stands for each dtype that the operator takes;
+tensors of other dtypes keep theirs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from torch import Tensor
 from tests.musa_ops_serving import references
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-# The layouts in which float tensors are passed: the elements that a row has behind those of the tensor. Eight keep the alignment
-# of the vectors that kernels load, three do not.
+# The layouts in which float tensors are passed: the elements that a row has behind those of the tensor. Eight
+# keep the alignment of the vectors that kernels load, three do not.
 LAYOUTS = (0, 8, 3)
-# float32 sums of up to a thousand products; halves are rounded once, and some inputs of a step are rounded sums.
+# float32 sums of up to a thousand products; halves are rounded once, and some inputs are rounded sums.
 TOLERANCE = {
     torch.float32: {"rtol": 2e-5, "atol": 2e-5},
     torch.float16: {"rtol": 2e-3, "atol": 1e-3},
@@ -195,7 +195,8 @@ def attention_cases() -> Iterator[Case]:
 def cache_cases() -> Iterator[Case]:
     slots = torch.tensor([5, -1, 47, 0, 16, -3, 31])
     for name, (heads, size, value_size, padding) in {
-        "equal heads": (2, 16, 16, 0), "other values": (1, 24, 8, 0), "odd heads": (3, 5, 7, 2), "no heads": (0, 8, 8, 0),
+        "equal heads": (2, 16, 16, 0), "other values": (1, 24, 8, 0), "odd heads": (3, 5, 7, 2),
+        "no heads": (0, 8, 8, 0),
     }.items():  # fmt: skip
         key = numbers(len(slots) + padding, heads, size)
         value = numbers(len(slots) + padding, heads, value_size, seed=1)
@@ -271,7 +272,8 @@ def sampling_cases() -> Iterator[Case]:
         p = torch.tensor([0.9, 0.3, 0.0])[:rows]
         about = f"{rows} x {size}"
         for name, choice in {
-            "k": (k, None), "p": (None, p), "k and p": (k.int(), p), "none": (None, None), "p of 1": (k, p.clamp(1.0)),
+            "k": (k, None), "p": (None, p), "k and p": (k.int(), p), "none": (None, None),
+            "p of 1": (k, p.clamp(1.0)),
         }.items():  # fmt: skip
             yield Case("top_k_top_p", f"{about} {name}", (logits, *choice))
     special = torch.tensor([[torch.inf, 1.0, -torch.inf, 0.0], [-torch.inf] * 4], dtype=torch.float64)

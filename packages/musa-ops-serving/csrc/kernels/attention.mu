@@ -85,7 +85,8 @@ __device__ inline float factor_of(const Attention& a, int head, float maximum, f
 template <typename T>
 __device__ inline void write_zeros(const Attention& a, int first, int step) {
   const int begin = a.query_starts[a.sequences];
-  DEVICE_ASSERT(begin >= 0 && begin <= a.tokens && "paged_attention: query_starts ends outside of the tokens of the query");
+  DEVICE_ASSERT(
+      begin >= 0 && begin <= a.tokens && "paged_attention: query_starts ends outside of the tokens of the query");
   const int columns = a.value_size / kEight;
   const float zeros[kEight] = {};
   for (int64_t i = first; i < int64_t(a.tokens - begin) * a.heads * columns; i += step) {
@@ -180,7 +181,8 @@ __global__ void __launch_bounds__(kBlock) attend_kernel(const Attention a, const
       const int key = start + place_of_key < end ? start + place_of_key : end - 1;
       const int page = static_cast<unsigned>(key) / static_cast<unsigned>(a.block_size);
       const int64_t block = table[page], slot = key - page * a.block_size;
-      DEVICE_ASSERT(block >= 0 && block < a.blocks && "paged_attention: a block of block_table is outside of the cache");
+      DEVICE_ASSERT(
+          block >= 0 && block < a.blocks && "paged_attention: a block of block_table is outside of the cache");
       from[k] = keys + block * a.keys.block_stride + slot * a.keys.slot_stride;
       if (lane == 0) {
         value_offsets[turn * kKeys + place_of_key] = block * a.values.block_stride + slot * a.values.slot_stride;
