@@ -110,9 +110,11 @@ def choices(sequences: int, vocabulary: int, experts: int) -> Iterator[Case]:
         return torch.empty_like(values).scatter_(-1, order, values).exp()
 
     yield Case(
-        f"top_k_top_p: {sequences} x {vocabulary}", lambda *choice: ops.top_k_top_p(*choice).exp(), sorted_choice,
+        f"top_k_top_p: {sequences} x {vocabulary}",
+        lambda *choice: ops.top_k_top_p(*choice).exp(),
+        sorted_choice,
         (logits, k, p),
-    )  # fmt: skip
+    )
 
     def best(scores: Tensor) -> Tensor:
         weights = scores.softmax(-1).topk(8).values

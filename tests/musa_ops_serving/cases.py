@@ -177,7 +177,8 @@ def attention_cases() -> Iterator[Case]:
         "192 and 128": {"lengths": [20, 9], "queries": [6, 1], "size": 192, "value_size": 128},
         **{f"heads of {size}": {"lengths": [20, 70], "queries": [6, 1], "size": size}
            for size in (8, 72, 80, 96, 128, 256, 320, 512)},
-        "scales": {"lengths": [40, 9], "queries": [5, 1], "key_scale": floats[:2], "value_scale": floats[2:3]},
+        "scales": {"lengths": [40, 9], "queries": [5, 1], "key_scale": floats[:2],
+            "value_scale": floats[2:3]},
     }  # fmt: skip
     for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
         scales = {"key_scale": floats[:1], "value_scale": floats[1:2]}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Bad arguments raise errors with the values and the change that fixes the call; bad numbers of device tensors
-are assertions of the device, because the host reads none of them."""
+"""Bad arguments raise errors with the values and the change that fixes the call; bad numbers of device
+tensors are assertions of the device, because the host reads none of them."""
 
 from __future__ import annotations
 
