@@ -302,7 +302,8 @@ def expert_cases() -> Iterator[Case]:
     yield Case("moe_route", "one expert", (scores[:, :1], 1))
     yield Case("moe_route", "no tokens", (scores[:0], 2))
     many = torch.stack([torch.randperm(512, generator=torch.Generator().manual_seed(s)) for s in range(3)])
-    yield Case("moe_route", "512 experts", (many.double() / 64, 8))
+    distinct = 2.0 ** (many // 128) * (1 + many % 128 / 128)  # 128 numbers of bfloat16 in each power of two
+    yield Case("moe_route", "512 experts", (distinct.double(), 8))
     for rows, count in ((0, 4), (5, 1), (40, 7), (1000, 300)):
         for dtype in (torch.int32, torch.int64):
             experts = integers(0, count, rows, 2, dtype=dtype)

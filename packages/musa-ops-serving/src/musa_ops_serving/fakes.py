@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -64,7 +65,7 @@ def in_place(*arguments: Any, **options: Any) -> None:
     """Returns nothing."""
 
 
-RULES = {
+RULES: dict[str, Callable[..., Any]] = {
     "reshape_and_cache": in_place,
     "paged_attention": paged_attention,
     "paged_attention.out": paged_attention_out,
