@@ -3,9 +3,10 @@
 """Stand-ins for the vendor's SDK: folders of its layout, made of the emulator's files, that declare nothing.
 
 `runnable` computes: its files are the emulator's, so packs that are built for it run. `linkable` serves
-builds, and programs that find no device: its libraries have the vendor's file names (libmusart.so.4, or .so.5 for a version 5) and the public
-functions, without those that only the emulator has, and its mcc makes objects that need other symbols than the
-emulator's. As an SDK 5, it has the C++ interface of muDNN as mudnncxx/mudnn.h and libmudnncxx.so.
+builds, and programs that find no device. Its libraries have the vendor's file names (libmusart.so.4, or
+libmusart.so.5 for a version 5) and the public functions, without those that only the emulator has, and its mcc
+makes objects that need other symbols than the emulator's. From version 5 on, the C++ interface of muDNN is
+mudnncxx/mudnn.h and libmudnncxx.so.
 """
 
 from __future__ import annotations

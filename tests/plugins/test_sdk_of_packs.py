@@ -210,16 +210,26 @@ def test_a_pack_beside_its_own_sdk_computes(kind, with_wheel_of_emulator, with_w
     assert found["packs"]["sdk_pack"] == ["loaded", ""] and found["twice"] == 8
 
 
-def test_without_the_declaration_the_dynamic_linker_refuses_it_in_other_words(
+def test_a_library_that_is_linked_with_another_sdk_names_both_and_the_fix(
     wheel_without_emulator, tmp_path
 ):
-    """The wheel without its declaration: the message that the check replaces."""
+    """The wheel without its declaration is like one without kernels, whose file name names no SDK."""
     program = Program(tmp_path / "env", wheel_without_emulator)
     [file] = (tmp_path / "env").rglob("libsdk_pack.so.sdk")
     assert "sdk_pack" in refused(program.report(None))
     file.unlink()
     status, error = program.report(None)["packs"]["sdk_pack"]
-    assert status == "failed" and "libmusart.so.4: cannot open shared object file" in error
+    assert status == "incompatible" and "libsdk_pack.so needs libmusart.so.4" in error
+    lines = error.splitlines()
+    assert "built with an SDK of another major version" in lines[1]
+    assert lines[2].startswith("Fix: ") and lines[2].endswith("wheels for the emulator> sdk-pack")
+    assert lines[3] == "To run without it: export TORCH_MUSA_DISABLE_PACKS=sdk_pack"
+    # A program gets the same text as a warning, before it can miss an operator of the pack.
+    done = program.run(None, "-c", "import torch; torch.ones(1, device='musa'); print('goes on')")
+    assert done.stdout.strip() == "goes on" and error.splitlines()[0] in done.stderr, done.stderr
+    assert "PackWarning" in done.stderr and lines[2] in done.stderr
+    done = program.run(None, "-m", "torch_musa", "packs")
+    assert "PackWarning" not in done.stderr and lines[2] in done.stdout
 
 
 def test_doctor_and_a_strict_program_end_with_the_message(
