@@ -254,6 +254,31 @@ def test_doctor_and_a_strict_program_end_with_the_message(
 # -- the build of the wheels for an SDK
 
 
+@pytest.mark.parametrize("driver", [True, False])
+def test_a_build_without_the_library_of_the_driver_names_the_container(driver, tmp_path):
+    home = vendor_sdk.linkable(tmp_path / "musa", "5.2.0")
+    if not driver:
+        for file in (home / "lib").glob("libmusa.so*"):
+            file.unlink()
+    module = ROOT / "packages" / "musa-runtime" / "cmake" / "MusaSdk.cmake"
+    (tmp_path / "CMakeLists.txt").write_text(
+        f"cmake_minimum_required(VERSION 3.22)\nproject(probe LANGUAGES NONE)\ninclude({module})\n"
+    )
+    command = ["cmake", f"-DPython_EXECUTABLE={sys.executable}", "-S", str(tmp_path), "-B", str(tmp_path / "build")]
+    done = subprocess.run(command, env=variables(home), capture_output=True, text=True, check=False)
+    said = " ".join(done.stderr.split())
+    assert (done.returncode == 0) == driver, done.stderr
+    assert driver or "libmusa.so is neither in" in said and "Fix: install the driver, or start the container" in said
+
+
+def test_a_stand_in_of_sdk_5_has_its_names(tmp_path):
+    home = vendor_sdk.linkable(tmp_path / "musa", "5.2.0")
+    assert sdk_wheels.kind_of(home) == "musa5"
+    names = {path.name for path in (home / "lib").iterdir()}
+    assert {"libmusart.so.5", "libmudnncxx.so.5", "libmudnncxx.so"} <= names
+    assert "libmudnn.so" not in names and (home / "include" / "mudnncxx" / "mudnn_base.h").exists()
+
+
 def test_the_emulator_and_its_packages_are_not_built_for_another_sdk():
     names = sdk_wheels.package_names()
     assert {"musa-runtime", "torch-musa", "musa-ops-ported", "musa-amp", "musa-port"} <= set(names)
