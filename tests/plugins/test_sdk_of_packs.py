@@ -21,6 +21,7 @@ import pytest
 import musa_emulator
 from musa_runtime import TORCH_MINOR, config
 from tests.harness import mixtures, vendor_sdk
+from tests.musa_emulator.sdk import tool
 from tests.plugins.packs import Environment
 from workspace import ROOT, WorkspaceError, packages, sdk_wheels, wheel_check
 
@@ -264,7 +265,7 @@ def test_a_build_without_the_library_of_the_driver_names_the_container(driver, t
     (tmp_path / "CMakeLists.txt").write_text(
         f"cmake_minimum_required(VERSION 3.22)\nproject(probe LANGUAGES NONE)\ninclude({module})\n"
     )
-    command = ["cmake", f"-DPython_EXECUTABLE={sys.executable}", "-S", str(tmp_path), "-B", str(tmp_path / "build")]
+    command = [tool("cmake"), f"-DPython_EXECUTABLE={sys.executable}", "-S", str(tmp_path), "-B", str(tmp_path / "build")]
     done = subprocess.run(command, env=variables(home), capture_output=True, text=True, check=False)
     said = " ".join(done.stderr.split())
     assert (done.returncode == 0) == driver, done.stderr

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from . import sdk
+from . import link_names, sdk
 from ._build import ABI, NEWEST_TORCH, OLDEST_TORCH
 from .errors import (
     AbiMismatchError,
@@ -247,13 +247,9 @@ def _check_abi(library: ctypes.CDLL) -> None:
 
 def _open(result: LoadResult, path: str, fix: Callable[[], str | None]) -> ctypes.CDLL:
     try:
-        # RTLD_GLOBAL: packs and the extension are linked against these libraries by name and must use this
-        # copy.
-        library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        library = link_names.load(path, result.sdk, link_names.open_globally)
     except OSError as error:
         result.attempts.append((path, str(error)))
-        from . import link_names
-
         if found := link_names.explain(result.sdk, "musa-runtime", os.path.basename(path), str(error)):
             raise found from error
         raise _load_error(result, f"{os.path.basename(path)} cannot be loaded", fix()) from error

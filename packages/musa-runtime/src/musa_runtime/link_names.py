@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The error of a library that needs one of the SDK by a name that the SDK in use does not have.
+"""Loads libraries that need those of the SDK, and explains a need that the SDK in use does not meet.
+
+The SDK's folder need not be on the search path of the dynamic linker (`LD_LIBRARY_PATH`): a library that the
+linker does not find is loaded by its path, and the linker then finds it by its name.
 
 A library needs the SDK's by the name that these had at the build: libmusart.so with the emulator,
 libmusart.so.4 or libmusart.so.5 with the vendor's. The file names of wheels without kernels do not say which.
-Imported on errors only.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 
@@ -17,9 +20,60 @@ from .errors import LibraryLoadError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from .sdk import Sdk
 
+    _Result = TypeVar("_Result")
+
 _MISSING = re.compile(r"(lib(?:mu[a-zA-Z]+|mccl)\.so[.\d]*): cannot open shared object file")
+
+
+def open_globally(path: str) -> ctypes.CDLL:
+    """Loads a library whose symbols later ones use: packs and the extension are linked against it by name."""
+    return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+
+
+def load(path: str, here: Sdk | None, opener: Callable[[str], _Result]) -> _Result:
+    """Loads a library, after the libraries of the SDK that it needs and the dynamic linker does not find.
+
+    Args:
+        path (str): the library.
+        here (Sdk or None): the SDK in use.
+        opener (callable): loads the library of a path.
+
+    Returns:
+        the result of `opener`.
+
+    Raises:
+        OSError: of `opener`.
+    """
+    opened: set[str] = set()
+    while True:
+        try:
+            return opener(path)
+        except OSError as error:
+            needed = _path_of_missing(here, reason_of(error))
+            if needed is None or needed in opened:
+                raise
+            opened.add(needed)
+            load(needed, here, open_globally)
+
+
+def reason_of(error: OSError) -> str:
+    """Returns the message of the dynamic linker. torch has it in the cause of its own error."""
+    return str(error.__cause__ or error)
+
+
+def _path_of_missing(here: Sdk | None, reason: str) -> str | None:
+    """Returns the path of the library that the dynamic linker did not find, None if the SDK has none."""
+    found = _MISSING.search(reason)
+    if found is None or here is None or here.home is None:
+        return None
+    folders = ("lib", *(os.path.join("extras", "MUPTI", name) for name in ("lib64", "lib")))
+    paths = (os.path.join(here.home, folder, found[1]) for folder in folders)
+    return next(filter(os.path.exists, paths), None)
 
 
 def explain(here: Sdk | None, distribution: str, library: str, reason: str) -> LibraryLoadError | None:

@@ -360,7 +360,7 @@ def _check_sdk(record, libraries):
 def _check_link_names(record, path, error):
     """Raises an _SdkError if a library was refused because it needs one that the SDK has by another name."""
     here = musa_runtime.load().sdk
-    reason = str(error.__cause__ or error)
+    reason = link_names.reason_of(error)
     if found := link_names.explain(here, record.dist, os.path.basename(path), reason):
         text = f"{_title(record)} was not loaded: {found}\nTo run without it: {_disable(record)}"
         raise _SdkError(text, found.command) from error
@@ -391,7 +391,7 @@ def _import_and_register(record, entry):
         try:
             for path in libraries:
                 try:
-                    torch.ops.load_library(path)
+                    link_names.load(path, musa_runtime.load().sdk, torch.ops.load_library)
                 except OSError as error:
                     _check_link_names(record, path, error)
                     raise
