@@ -27,7 +27,7 @@ MUDNN_C = ROOT / "packages" / "musa-emulator-mudnn" / "csrc" / "c_interface" / "
 PER_THREAD = {"_ZN9musa_simt8in_orderE", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"}
 PREFIX = "__musaStandIn"
 NO_DEVICE = 100  # musaErrorNoDevice and MUSA_ERROR_NO_DEVICE
-DESCRIBE = {"musaGetErrorName", "musaGetErrorString"}
+DESCRIBE = {"musaGetErrorName", "musaGetErrorString", "mtmlErrorString"}
 TEXT = "no MUSA device is detected"
 
 _MCC = """#!{python}
@@ -85,7 +85,7 @@ def of_the_emulator(name: str) -> bool:
 def write_library(home: Path, name: str, major: str, symbols: set[str], per_thread: set[str]) -> None:
     """A library as on a machine without a driver, `lib<name>.so.<major>` with a link `lib<name>.so`.
 
-    All its functions return the error "no device", and the two that describe an error a text.
+    All its functions return the error "no device", and those that describe an error a text.
     """
     lines = [f'const char* {symbol}(int error) {{ return "{TEXT}"; }}' for symbol in sorted(symbols & DESCRIBE)]
     lines += [f"int {symbol}(void) {{ return {NO_DEVICE}; }}" for symbol in sorted(symbols - DESCRIBE)]
