@@ -4,7 +4,7 @@
 
 `runnable` computes: its files are the emulator's, so packs that are built for it run. `linkable` serves
 builds, and programs that find no device. Its libraries have the vendor's file names (libmusart.so.4, or
-libmusart.so.5 for a version 5) and the public functions, without those that only the emulator has, and its mcc
+libmusart.so.5 for a version 5) and the public functions, without those that only the emulator has. Its mcc
 makes objects that need other symbols than the emulator's. From version 5 on, the C++ interface of muDNN is
 mudnncxx/mudnn.h and libmudnncxx.so.
 """
@@ -87,7 +87,9 @@ def write_library(home: Path, name: str, major: str, symbols: set[str], per_thre
 
     All its functions return the error "no device", and those that describe an error a text.
     """
-    lines = [f'const char* {symbol}(int error) {{ return "{TEXT}"; }}' for symbol in sorted(symbols & DESCRIBE)]
+    lines = [
+        f'const char* {symbol}(int error) {{ return "{TEXT}"; }}' for symbol in sorted(symbols & DESCRIBE)
+    ]
     lines += [f"int {symbol}(void) {{ return {NO_DEVICE}; }}" for symbol in sorted(symbols - DESCRIBE)]
     lines += [f"__thread char {symbol}[64];" for symbol in sorted(per_thread)]
     file = home / "lib" / f"lib{name}.so.{major}"

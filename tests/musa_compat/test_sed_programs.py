@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Programs for CUDA run on musa after the command `sed` of docs/guide/cuda_programs.md, without musa-as-cuda.
 
-The programs are written as PyTorch's tutorials and examples are. The page does not require musa-compat, so the
-replaced programs must not need its names.
+The programs are written as PyTorch's tutorials and examples are. The page does not require musa-compat, so
+the replaced programs must not need its names.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def register() -> None:
 
 
 def advice(op: str) -> str:
-    """Returns which packs that are not loaded may serve an operator such as "aten::histc", and the fix, or ""."""
+    """Returns which packs that are not loaded may serve an operator ("aten::histc") and the fix, or ""."""
     name = op.replace("::", ".")
     listed = entry_points.select(entry_points.OP_PACKS)
     packs = [entry.name.partition(".")[0] for entry in listed if name.startswith(entry.value)]
@@ -35,7 +35,8 @@ def advice(op: str) -> str:
         names = " and ".join(f"{record.name!r} ({record.dist} {record.version})" for record in refused)
         commands = dict.fromkeys(filter(None, (record.error.command for record in refused)))
         return (
-            f"The op pack {names}, which may serve it, was not loaded: python -m torch_musa packs has the cause.\n"
+            f"The op pack {names}, which may serve it, was not loaded: "
+            "python -m torch_musa packs has the cause.\n"
             f"Fix: {' && '.join(commands) or 'python -m torch_musa doctor'}"
         )
     if disabled := [pack for pack in dict.fromkeys(packs) if entry_points.is_disabled(pack)]:
