@@ -13,8 +13,10 @@ import json
 import sys
 from pathlib import Path
 
-import models
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples" / "serving"))
+import models  # noqa: E402
 
 LENGTH = 24
 PROMPTS = [[5, 9, 13, 21, 34], [7] * 40, [200, 100, 50, 25, 12, 6, 3], list(range(3, 90)), [11]]
