@@ -28,15 +28,7 @@ int splits_of(const Attention& a, int64_t most_keys, int processors) {
 
 const float* floats_of_heads(
     const char* name, const std::optional<at::Tensor>& tensor, int64_t heads, c10::Device device) {
-  if (!tensor.has_value() || !tensor->defined()) {
-    return nullptr;
-  }
-  check_device(kOp, {name, *tensor}, device);
-  TORCH_CHECK(
-      tensor->scalar_type() == at::kFloat && tensor->dim() == 1 && tensor->size(0) == heads && tensor->is_contiguous(),
-      kOp, ": expected ", name, " to be a contiguous float32 tensor of ", heads, " elements, one for each head, got ",
-      tensor->scalar_type(), " of shape ", tensor->sizes(), ".\nFix: ", name, ".float().contiguous()");
-  return tensor->const_data_ptr<float>();
+  return tensor.has_value() && tensor->defined() ? check_floats(kOp, {name, *tensor}, heads, device, "head") : nullptr;
 }
 
 } // namespace

@@ -124,6 +124,37 @@ Scale check_scale(
   return {scale->const_data_ptr<float>(), scale->numel() == 1 ? 0 : 1};
 }
 
+Integers check_integers(const char* op, const Named& named, int64_t count, c10::Device device) {
+  const at::Tensor& tensor = named.tensor;
+  check_device(op, named, device);
+  TORCH_CHECK(
+      (tensor.scalar_type() == at::kInt || tensor.scalar_type() == at::kLong) && tensor.numel() == count &&
+          tensor.is_contiguous(),
+      op, ": expected ", named.name, " to be a contiguous int32 or int64 tensor of ", count, " elements, got ",
+      tensor.scalar_type(), " of shape ", tensor.sizes(), " and strides ", tensor.strides(), ".\nFix: ", named.name,
+      ".long().contiguous()");
+  return {tensor.const_data_ptr(), tensor.scalar_type() == at::kLong};
+}
+
+const float* check_floats(const char* op, const Named& named, int64_t count, c10::Device device, const char* meaning) {
+  const at::Tensor& tensor = named.tensor;
+  check_device(op, named, device);
+  TORCH_CHECK(
+      tensor.scalar_type() == at::kFloat && tensor.dim() == 1 && tensor.size(0) == count && tensor.is_contiguous(), op,
+      ": expected ", named.name, " to be a contiguous float32 tensor of ", count, " elements, one for each ", meaning,
+      ", got ", tensor.scalar_type(), " of shape ", tensor.sizes(), ".\nFix: ", named.name, ".float().contiguous()");
+  return tensor.const_data_ptr<float>();
+}
+
+at::Tensor as_heads(const at::Tensor& tensor) {
+  switch (tensor.dim()) {
+    case 1: return tensor.unsqueeze(0).unsqueeze(0);
+    case 2: return tensor.unsqueeze(1);
+    case 3: return tensor;
+    default: return tensor.reshape({-1, 1, tensor.size(-1)});
+  }
+}
+
 Heads heads_of(const at::Tensor& tensor) {
   return {const_cast<void*>(tensor.const_data_ptr()), tensor.stride(0), tensor.stride(1)};
 }

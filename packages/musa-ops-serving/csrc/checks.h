@@ -44,6 +44,14 @@ CacheDtype check_cache(const char* op, const Named& cache, const at::Tensor& oth
 Scale check_scale(
     const char* op, const char* name, const std::optional<at::Tensor>& scale, int64_t heads, c10::Device device);
 
+// Checks an int32 or int64 tensor of one dimension with this number of elements. Empty for an absent tensor.
+Integers check_integers(
+    const char* op, const Named& named, int64_t count, c10::Device device);
+// Raises unless the tensor is float32 of shape [count], contiguous, and on this device.
+const float* check_floats(const char* op, const Named& named, int64_t count, c10::Device device, const char* meaning);
+
+// A tensor of up to three dimensions as [tokens, heads, size], with sizes 1 for missing ones; more dimensions become one.
+at::Tensor as_heads(const at::Tensor& tensor);
 Heads heads_of(const at::Tensor& tensor);
 Cache cache_of(const at::Tensor& tensor);
 

@@ -62,10 +62,32 @@ TORCH_LIBRARY(musa_serving, m) {
       "float scale, bool causal=True, int window=-1, float soft_cap=0.0, Tensor? alibi_slopes=None, "
       "Tensor? sinks=None, Tensor? key_scale=None, Tensor? value_scale=None, Tensor(a!) out) -> Tensor(a!)",
       tags);
+  for (const char* const schema : {
+           "rms_norm(Tensor input, Tensor weight, float epsilon) -> Tensor",
+           "add_rms_norm(Tensor input, Tensor residual, Tensor weight, float epsilon) -> (Tensor, Tensor)",
+           "add_rms_norm_(Tensor(a!) input, Tensor(b!) residual, Tensor weight, float epsilon) -> ()",
+           "rotary_embedding(Tensor positions, Tensor(a!) query, Tensor(b!)? key, int head_size, Tensor cos_sin_cache, "
+           "bool neox) -> ()",
+           "silu_and_mul(Tensor input) -> Tensor",
+           "gelu_and_mul(Tensor input, str approximate=\"none\") -> Tensor",
+           "apply_penalties(Tensor(a!) logits, Tensor prompt_mask, Tensor output_counts, Tensor presence, "
+           "Tensor frequency, Tensor repetition) -> ()",
+           "top_k_top_p(Tensor logits, Tensor? k, Tensor? p) -> Tensor",
+           "moe_route(Tensor scores, int k, *, str scoring=\"softmax\", bool renormalize=True, int groups=1, "
+           "int top_groups=1, Tensor? bias=None, float scale=1.0) -> (Tensor weights, Tensor experts)",
+           "moe_group(Tensor experts, int expert_count) -> (Tensor order, Tensor offsets)",
+           "lora_shrink(Tensor input, Tensor weights, Tensor adapter_of_token, float scale) -> Tensor",
+           "lora_expand(Tensor input, Tensor weights, Tensor adapter_of_token, Tensor(a!) output, int offset=0) -> ()",
+       }) {
+    m.def(schema, tags);
+  }
 }
 
+// rms_norm, silu_and_mul and gelu_and_mul have derivatives: src/musa_ops_serving/gradients.py.
 TORCH_LIBRARY_IMPL(musa_serving, Autograd, m) {
-  for (const char* const name : {"reshape_and_cache", "paged_attention", "paged_attention.out"}) {
+  for (const char* const name :
+       {"reshape_and_cache", "paged_attention", "paged_attention.out", "add_rms_norm", "add_rms_norm_",
+        "rotary_embedding", "apply_penalties", "top_k_top_p", "moe_route", "moe_group", "lora_shrink", "lora_expand"}) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&without_gradient>());
   }
 }
@@ -76,4 +98,16 @@ MUSA_OP_PACK(serving, pack) {
   pack.impl("musa_serving::reshape_and_cache", TORCH_FN(serving::reshape_and_cache));
   pack.impl("musa_serving::paged_attention", TORCH_FN(serving::paged_attention));
   pack.impl("musa_serving::paged_attention.out", TORCH_FN(serving::paged_attention_out));
+  pack.impl("musa_serving::rms_norm", TORCH_FN(serving::rms_norm));
+  pack.impl("musa_serving::add_rms_norm", TORCH_FN(serving::add_rms_norm));
+  pack.impl("musa_serving::add_rms_norm_", TORCH_FN(serving::add_rms_norm_));
+  pack.impl("musa_serving::rotary_embedding", TORCH_FN(serving::rotary_embedding));
+  pack.impl("musa_serving::silu_and_mul", TORCH_FN(serving::silu_and_mul));
+  pack.impl("musa_serving::gelu_and_mul", TORCH_FN(serving::gelu_and_mul));
+  pack.impl("musa_serving::apply_penalties", TORCH_FN(serving::apply_penalties));
+  pack.impl("musa_serving::top_k_top_p", TORCH_FN(serving::top_k_top_p));
+  pack.impl("musa_serving::moe_route", TORCH_FN(serving::moe_route));
+  pack.impl("musa_serving::moe_group", TORCH_FN(serving::moe_group));
+  pack.impl("musa_serving::lora_shrink", TORCH_FN(serving::lora_shrink));
+  pack.impl("musa_serving::lora_expand", TORCH_FN(serving::lora_expand));
 }

@@ -63,11 +63,6 @@ struct Span {
   __device__ int position(int token) const { return length - count + token; }
 };
 
-template <typename T>
-__device__ inline T* row_of(const Heads& heads, int64_t token, int64_t head) {
-  return static_cast<T*>(heads.data) + token * heads.token_stride + head * heads.head_stride;
-}
-
 __device__ inline float scale_of(const Scale& scale, int head) {
   return scale.data != nullptr ? scale.data[head * scale.step] : 1.0f;
 }
@@ -97,7 +92,7 @@ __device__ inline void write_zeros(const Attention& a, int first, int step) {
   for (int64_t i = first; i < int64_t(a.tokens - begin) * a.heads * columns; i += step) {
     int64_t rest = i;
     const int64_t column = take(rest, columns), head = take(rest, a.heads);
-    store_eight(row_of<T>(a.out, begin + rest, head) + column * kEight, zeros);
+    store_some(row_of<T>(a.out, begin + rest, head) + column * kEight, zeros);
   }
 }
 
@@ -352,10 +347,10 @@ __global__ void __launch_bounds__(kBlock) attend_kernel(const Attention a, const
       result[i] = products[k][i] * factor;
     }
     if (a.splits == 1) {
-      store_eight(row_of<T>(a.out, token, head) + column * kEight, result);
+      store_some(row_of<T>(a.out, token, head) + column * kEight, result);
     } else {
       const int64_t to = (int64_t(split) * a.tokens + token) * a.heads + head;
-      store_eight(a.partial + to * a.value_size + column * kEight, result);
+      store_some(a.partial + to * a.value_size + column * kEight, result);
       if (column == 0) {
         a.maxima[to] = final_maxima[k];
         a.sums[to] = sums[k];
@@ -398,7 +393,7 @@ void combine(const Attention& a, musaStream_t stream) {
     for (int k = 0; k < kEight; ++k) {
       result[k] *= factor;
     }
-    store_eight(row_of<T>(a.out, token, head) + column * kEight, result);
+    store_some(row_of<T>(a.out, token, head) + column * kEight, result);
   });
 }
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from musa_runtime.hookspecs import hookimpl
 
+_library: Any = None  # torch.library.Library, which owns the fake rules and derivatives
+
 
 @hookimpl
 def musa_pack_info() -> dict[str, str]:
@@ -22,9 +24,15 @@ def musa_libraries() -> list[str]:
 
 @hookimpl
 def musa_register(musa: Any) -> None:
-    from . import fakes
+    from . import fakes, gradients
 
-    fakes.register()
+    global _library
+    if _library is None:
+        import torch
+
+        _library = torch.library.Library("musa_serving", "FRAGMENT")
+        fakes.register(_library)
+        gradients.register(_library)
 
 
 @hookimpl
