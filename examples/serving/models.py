@@ -53,6 +53,9 @@ def configuration(kind: str):
             n_shared_experts=1,
             first_k_dense_replace=1,
             routed_scaling_factor=1.5,
+            # As in the configuration of DeepSeek-V3; transformers has no defaults for them.
+            topk_method="noaux_tc",
+            scoring_func="sigmoid",
         )
     raise ValueError(kind)
 
