@@ -158,6 +158,9 @@ class MusaPlatform(Platform):
             )
         if parallel.enable_dbo:
             raise ValueError("Dual batch overlap uses streams of CUDA.\nFix: leave --enable-dbo out.")
+        # Both compile Triton's and CUTLASS's kernels before the first request; none of them is called here.
+        vllm_config.kernel_config.enable_jit_warmup = False
+        vllm_config.kernel_config.enable_cutedsl_warmup = False
         scheduler = vllm_config.scheduler_config
         if scheduler.async_scheduling:
             # The model runner makes a stream of CUDA for it. vLLM switches it on by itself, so this is no error.
