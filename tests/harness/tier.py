@@ -64,6 +64,7 @@ SUITES: dict[str, Suite] = {
     "musa_ops_math": Suite(60, _packages("musa-ops-math", "musa-emulator-math")),
     "musa_ops_mudnn": Suite(420, _MUDNN),
     "musa_ops_ported": Suite(100, _PORTED),
+    "musa_ops_serving": Suite(60, _packages("musa-ops-serving")),
     "musa_ops_vision": Suite(50, _packages("musa-ops-vision")),
     "musa_port": Suite(160, _packages("musa-port")),
     "musa_runtime": Suite(1430, _RUNTIME),

@@ -171,7 +171,7 @@ def test_a_pack_of_the_emulator_beside_another_sdk_is_refused(with_wheel_of_emul
     found = with_wheel_of_emulator.report(other_sdk)
     assert found["product"] == 8 and "twice" in found["twice"]
     packs = refused(found)
-    assert {"sdk_pack", "amp", "ported", "vision", "math"} == set(packs)
+    assert {"sdk_pack", "amp", "ported", "vision", "math", "serving"} == set(packs)
     assert {status for name, (status, _) in found["packs"].items() if name not in packs} == {"loaded"}
     version = f"1.2.0+torch{TORCH_MINOR}"
     lines = packs["sdk_pack"].splitlines()

@@ -28,7 +28,7 @@ else:
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = "mudnn,ported,math,port,amp,distributed,compile,vision,compat,as-cuda,emulator"
+EXTRAS = "mudnn,ported,math,port,amp,distributed,compile,vision,serving,compat,as-cuda,emulator"
 # Python alone, or no torch.
 WITHOUT_TORCH = {"musa-emulator", "torch-musa", "musa-port", "musa-as-cuda", "vllm-torch-musa"}
 
@@ -105,7 +105,7 @@ def test_a_wheel_requires_its_torch_and_no_emulator(name, version, requires, bad
 
 
 # The packages with kernels, measured by their undefined symbols.
-WITH_KERNELS = {"musa-amp", "musa-ops-math", "musa-ops-ported", "musa-ops-vision"}
+WITH_KERNELS = {"musa-amp", "musa-ops-math", "musa-ops-ported", "musa-ops-serving", "musa-ops-vision"}
 
 
 def test_the_installed_packages_pass_the_check_of_wheels():

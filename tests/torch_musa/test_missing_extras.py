@@ -56,6 +56,7 @@ PROGRAMS = {
     "mudnn": [(ON_COPIES, False)],
     "port": [("import torch_musa.utils.cpp_extension", True)],
     "ported": [(ON_COPIES, False), ("torch.special.airy_ai(torch.ones(4, device='musa').half())", True)],
+    "serving": [("import torch.musa.serving", True)],
     "telemetry": [("torch.musa.utilization()", True)],
     "vision": [(TORCHVISION + "torch.ops.torchvision.nms(torch.ones(3, 4, device='musa'), "
                 "torch.ones(3, device='musa'), 0.5)", False)],

@@ -41,6 +41,7 @@ PACKAGES = (
     "musa-compile",
     "musa-ops-vision",
     "musa-ops-math",
+    "musa-ops-serving",
 )
 BUILT_WITH = {
     "musa-runtime": ["musa-cuda"],
@@ -50,6 +51,7 @@ BUILT_WITH = {
     "musa-ops-vision": ["musa-port"],
     "musa-distributed": ["musa-cuda"],
     "musa-ops-math": ["musa-cuda"],
+    "musa-ops-serving": ["musa-cuda"],
 }
 # Large build tools, for which the machine's version is used. Other requirements are installed as
 # pinned.
@@ -70,6 +72,7 @@ SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
     ("distributed", ["tests/musa_distributed"], 4, {}),
     ("vision", ["tests/musa_ops_vision"], 2, {}),
     ("math", ["tests/musa_ops_math"], 1, {}),
+    ("serving", ["tests/musa_ops_serving"], 1, {}),
     ("compile", ["tests/musa_compile", "--full"], 16, TRITON),
     ("umbrella", ["tests/torch_musa"], 3, {}),
     ("cuda", ["tests/gpu"], 1, PORTED),  # counts kernel launches, and compares random numbers with CUDA's

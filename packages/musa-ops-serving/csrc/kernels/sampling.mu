@@ -11,9 +11,9 @@ namespace {
 constexpr int kRowThreads = 512;
 constexpr int kBins = 256, kSome = 16;
 
-// Keeps the order of the numbers; NaN is above infinity.
+// Keeps the order of the numbers; both zeros are equal, and NaN is above infinity.
 __device__ inline unsigned ordered(float value) {
-  const unsigned bits = __float_as_uint(value);
+  const unsigned bits = value == 0.0f ? 0u : __float_as_uint(value);
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
