@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 """Writes small language models with random weights, as checkpoints of transformers.
 
-    python models.py KIND FOLDER
+python models.py KIND FOLDER
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from pathlib import Path
 import torch
 
 VOCABULARY = 256
-COMMON = dict(
-    vocab_size=VOCABULARY,
-    hidden_size=64,
-    intermediate_size=128,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    max_position_embeddings=512,
-    bos_token_id=0,
-    eos_token_id=1,
-    pad_token_id=2,
-)
-EXPERTS = dict(moe_intermediate_size=32, num_experts_per_tok=2)
+COMMON = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": 2,
+}
+EXPERTS = {"moe_intermediate_size": 32, "num_experts_per_tok": 2}
 
 
 def configuration(kind: str):
@@ -38,11 +38,18 @@ def configuration(kind: str):
     if kind == "gemma":
         return transformers.Gemma2Config(**COMMON, head_dim=16, sliding_window=16, query_pre_attn_scalar=16)
     if kind == "qwen_moe":
-        return transformers.Qwen3MoeConfig(**COMMON, **EXPERTS, head_dim=16, num_experts=8, norm_topk_prob=True)
-    if kind == "deepseek":
-        sizes = dict(
-            kv_lora_rank=32, q_lora_rank=24, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16, head_dim=8
+        return transformers.Qwen3MoeConfig(
+            **COMMON, **EXPERTS, head_dim=16, num_experts=8, norm_topk_prob=True
         )
+    if kind == "deepseek":
+        sizes = {
+            "kv_lora_rank": 32,
+            "q_lora_rank": 24,
+            "qk_nope_head_dim": 16,
+            "qk_rope_head_dim": 8,
+            "v_head_dim": 16,
+            "head_dim": 8,
+        }
         return transformers.DeepseekV3Config(
             **{**COMMON, "num_key_value_heads": 4},
             **EXPERTS,

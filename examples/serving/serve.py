@@ -5,7 +5,8 @@
     python serve.py                                  # a small model with random weights
     python serve.py --model /models/Qwen3-8B -- --max-model-len 8192
 
-Arguments after `--` go to `vllm serve`. The server listens on the loopback interface alone. The exit status is 0 if every
+Arguments after `--` go to `vllm serve`. The server listens on the loopback interface alone. The exit status
+is 0 if every
 request of the load got a whole answer, or the error that it should get.
 """
 
@@ -50,7 +51,9 @@ def server(model: str, arguments: list[str]) -> Iterator[str]:
         deadline = time.monotonic() + START_SECONDS
         while True:
             if process.poll() is not None:
-                raise SystemExit(f"The server ended with status {process.returncode} before it was ready; see above.")
+                raise SystemExit(
+                    f"The server ended with status {process.returncode} before it was ready; see above."
+                )
             if time.monotonic() > deadline:
                 raise SystemExit(f"The server was not ready after {START_SECONDS} s.")
             with contextlib.suppress(httpx.TransportError):
@@ -83,7 +86,8 @@ def calls(address: str) -> None:
 async def load(address: str, requests: int, at_once: int) -> Counter[str]:
     """Sends requests of different lengths, `at_once` at a time. Returns the number of each kind of answer.
 
-    Every tenth request is cancelled by its client, and every eleventh asks for more tokens than the model serves.
+    Every tenth request is cancelled by its client, and every eleventh asks for more tokens than the model
+    serves.
     """
     client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=300)
     longest = (await client.models.list()).data[0].model_dump()["max_model_len"]
@@ -93,7 +97,7 @@ async def load(address: str, requests: int, at_once: int) -> Counter[str]:
     async def one(number: int) -> None:
         prompt = " ".join(f"w{3 + (number * 7 + i) % 200}" for i in range(1 + number % 40))
         length = 1 + number % 16
-        arguments = dict(model=NAME, prompt=prompt, temperature=0, extra_body={"ignore_eos": True})
+        arguments = {"model": NAME, "prompt": prompt, "temperature": 0, "extra_body": {"ignore_eos": True}}
         async with gate:
             if number % 11 == 5:
                 try:
@@ -119,13 +123,20 @@ async def load(address: str, requests: int, at_once: int) -> Counter[str]:
 
 
 def expected(requests: int) -> Counter[str]:
-    kinds = ("refused as too long" if n % 11 == 5 else "cancelled by the client" if n % 10 == 3 else "whole"
-             for n in range(requests))
+    kinds = (
+        "refused as too long" if n % 11 == 5 else "cancelled by the client" if n % 10 == 3 else "whole"
+        for n in range(requests)
+    )
     return Counter(kinds)
 
 
-METRICS = ("vllm:prompt_tokens_total", "vllm:generation_tokens_total", "vllm:request_success_total",
-           "vllm:num_requests_running", "vllm:prefix_cache_hits_total")
+METRICS = (
+    "vllm:prompt_tokens_total",
+    "vllm:generation_tokens_total",
+    "vllm:request_success_total",
+    "vllm:num_requests_running",
+    "vllm:prefix_cache_hits_total",
+)
 
 
 def metrics(address: str) -> None:
@@ -136,8 +147,12 @@ def metrics(address: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="a folder of transformers; default: a small model with random weights")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--model", help="a folder of transformers; default: a small model with random weights"
+    )
     parser.add_argument("--requests", type=int, default=60, help="requests of the load")
     parser.add_argument("--at-once", type=int, default=8, help="requests at a time")
     parser.add_argument("rest", nargs="*", help="arguments of `vllm serve`, after --")

@@ -4,8 +4,10 @@
 
     python -m tests.vllm_torch_musa.environment [ARGUMENT...]
 
-The environment is `build/vllm`: torch's CPU build, vLLM and its dependencies as pip installs them, less those that need
-CUDA's libraries at import, and the wheels of `dist`. It takes 6 GB and downloads 3 GB once. Arguments go to pytest.
+The environment is `build/vllm`: torch's CPU build, vLLM and its dependencies as pip installs them, less
+those that need
+CUDA's libraries at import, and the wheels of `dist`. It takes 6 GB and downloads 3 GB once. Arguments go to
+pytest.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ FOLDER = ROOT / "build" / "vllm"
 PYTHON = FOLDER / "bin" / "python"
 VLLM = "0.32.0"
 TORCH = "2.13.0"
-# Wheels of the package index that load CUDA's libraries when vLLM or transformers import them. Without them audio and
-# video inputs are not decoded.
+# Wheels of the package index that load CUDA's libraries when vLLM or transformers import them. Without them
+# audio and video inputs are not decoded.
 LEFT_OUT = ("torchaudio", "torchcodec")
 VARIABLE = "MUSA_VLLM_PYTHON"  # names the Python of another environment
 

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.skipif(
         not environment.python().exists(),
-        reason=f"{environment.python()} does not exist: vLLM is in an environment of its own. Fix: nox -s vllm",
+        reason=f"{environment.python()} does not exist; vLLM has an environment of its own. Fix: nox -s vllm",
     ),
 ]
 
@@ -31,7 +31,11 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 def run(program: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     # The environment of the tests is not that of vLLM's users.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MUSA_EMULATOR", "TORCH_MUSA"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MUSA_EMULATOR", "TORCH_MUSA"))
+    }
     done = subprocess.run(
         [str(environment.python()), str(program), *arguments],
         env={**kept, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", **variables},
@@ -50,7 +54,10 @@ def result(done: subprocess.CompletedProcess[str]) -> dict:
 IN_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
 CASES = {
     "llama": (["llama"], IN_PROCESS),
-    "graphs": (["llama", "enforce_eager=false", "kv_cache_memory_bytes=null", "gpu_memory_utilization=0.1"], IN_PROCESS),
+    "graphs": (
+        ["llama", "enforce_eager=false", "kv_cache_memory_bytes=null", "gpu_memory_utilization=0.1"],
+        IN_PROCESS,
+    ),
     "chunks": (["llama", "max_num_batched_tokens=32"], IN_PROCESS),
     "two ranks": (["llama", "tensor_parallel_size=2"], {"MUSA_EMULATOR_DEVICES": "2"}),
     "window": (["window"], IN_PROCESS),
@@ -102,7 +109,10 @@ def test_an_impossible_setting_ends_with_a_clear_error(tmp_path: Path, name: str
 def rows() -> list[tuple[str, int, str]]:
     """Returns file, line and text of the page's table of overridden parts."""
     page = (ROOT / "docs" / "design" / "vllm.md").read_text()
-    return [(a, int(b), c) for a, b, c in re.findall(r"^\| `(vllm/[^`:]+):(\d+)` \| `([^`]+)` \|", page, re.MULTILINE)]
+    return [
+        (a, int(b), c)
+        for a, b, c in re.findall(r"^\| `(vllm/[^`:]+):(\d+)` \| `([^`]+)` \|", page, re.MULTILINE)
+    ]
 
 
 def test_the_design_page_names_lines_of_the_installed_vllm() -> None:
@@ -112,5 +122,3 @@ def test_the_design_page_names_lines_of_the_installed_vllm() -> None:
     assert len(rows()) >= 10
     for file, line, text in rows():
         assert text in (installed / file).read_text().splitlines()[line - 1], (file, line)
-
-

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples" / "serving"))
-import models  # noqa: E402
+import models
 
 LENGTH = 24
 PROMPTS = [[5, 9, 13, 21, 34], [7] * 40, [200, 100, 50, 25, 12, 6, 3], list(range(3, 90)), [11]]
@@ -38,12 +38,14 @@ def with_transformers(folder: Path) -> list[list[int]]:
 def with_vllm(folder: Path, **arguments: object) -> list[list[int]]:
     from vllm import LLM, SamplingParams
 
-    defaults = dict(dtype="float32", enforce_eager=True, max_model_len=256, max_num_seqs=8, seed=0)
+    defaults = {"dtype": "float32", "enforce_eager": True, "max_model_len": 256, "max_num_seqs": 8, "seed": 0}
     model = LLM(str(folder), **{**defaults, "kv_cache_memory_bytes": 2**24, **arguments})
     sampling = SamplingParams(temperature=0, max_tokens=LENGTH, ignore_eos=True)
     # Twice: the second time with a filled prefix cache.
     for _ in range(2):
-        outputs = model.generate([{"prompt_token_ids": prompt} for prompt in PROMPTS], sampling, use_tqdm=False)
+        outputs = model.generate(
+            [{"prompt_token_ids": prompt} for prompt in PROMPTS], sampling, use_tqdm=False
+        )
     print("cached", [output.num_cached_tokens for output in outputs], file=sys.stderr)
     return [list(output.outputs[0].token_ids) for output in outputs]
 

@@ -4,7 +4,8 @@
 
     python server.py FOLDER
 
-A prompt that is longer than the model serves and a cancelled request leave the server as it was. A killed worker ends
+A prompt that is longer than the model serves and a cancelled request leave the server as it was. A killed
+worker ends
 it, and its client gets an error.
 """
 
@@ -22,8 +23,8 @@ import openai
 import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples" / "serving"))
-import models  # noqa: E402
-import serve  # noqa: E402
+import models
+import serve
 
 ARGUMENTS = ["--dtype=float32", "--max-model-len=256", "--max-num-seqs=8", "--kv-cache-memory-bytes=16777216"]
 ARGUMENTS += ["--enforce-eager", "--tensor-parallel-size=2"]
@@ -49,7 +50,12 @@ def main(folder: Path) -> None:
     found: dict[str, object] = {}
     with serve.server(str(folder), ARGUMENTS) as address:
         client = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=120)
-        ask = dict(model=serve.NAME, prompt="w5 w9 w13", temperature=0, extra_body={"ignore_eos": True})
+        ask = {
+            "model": serve.NAME,
+            "prompt": "w5 w9 w13",
+            "temperature": 0,
+            "extra_body": {"ignore_eos": True},
+        }
         first = client.completions.create(**ask, max_tokens=8).choices[0].text
         try:
             client.completions.create(**{**ask, "prompt": [7] * 300}, max_tokens=8)
@@ -78,10 +84,14 @@ def main(folder: Path) -> None:
         workers[0].send_signal(signal.SIGKILL)
         thread.join(120)
         found["error of the client"] = errors
-        found["server ended"] = until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
-        found["processes left"] = len([process for process in below if process.is_running()]) if not until(
-            lambda: not any(process.is_running() for process in below)
-        ) else 0
+        found["server ended"] = until(
+            lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE
+        )
+        found["processes left"] = (
+            len([process for process in below if process.is_running()])
+            if not until(lambda: not any(process.is_running() for process in below))
+            else 0
+        )
     print(json.dumps(found))
 
 

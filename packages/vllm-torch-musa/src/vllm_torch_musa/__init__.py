@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """vLLM's platform plug-in for the device "musa".
 
-vLLM calls `platform`, the entry point `musa` of the group `vllm.platform_plugins`. This module imports neither
-torch nor vLLM.
+vLLM calls `platform`, the entry point `musa` of the group `vllm.platform_plugins`. This module imports
+neither torch nor vLLM.
 """
 
 from __future__ import annotations

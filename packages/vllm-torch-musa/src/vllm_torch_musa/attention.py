@@ -31,7 +31,7 @@ FLOAT8 = {"fp8": torch.float8_e4m3fn, "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2
 
 @dataclass
 class PagedMetadata(AttentionMetadata):
-    """The arguments of the operator that all layers of a batch share, with their names in docs/design/serving.md."""
+    """The operator's arguments that the layers of a batch share; docs/design/serving.md has their shapes."""
 
     num_actual_tokens: int
     max_query_length: int
@@ -110,7 +110,7 @@ class PagedAttention(AttentionImpl[PagedMetadata]):
         self.sinks = sinks
 
     def _caches(self, kv_cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns views [blocks, block_size, kv_heads, size] of a cache [blocks, kv_heads, block_size, both sizes]."""
+        """Returns views [blocks, block_size, kv_heads, size] of [blocks, kv_heads, block_size, sizes]."""
         if is_quantized_kv_cache(self.kv_cache_dtype):
             kv_cache = kv_cache.view(FLOAT8[self.kv_cache_dtype])
         key_cache, value_cache = kv_cache.transpose(1, 2).split(
@@ -150,7 +150,7 @@ class PagedAttention(AttentionImpl[PagedMetadata]):
         output_scale: torch.Tensor | None = None,
         output_block_scale: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Writes the attention of `query`, [tokens, heads, head_size], to `output`, [tokens, heads, value size]."""
+        """Writes attention of queries [tokens, heads, head_size] to `output`, [tokens, heads, value size]."""
         if output_scale is not None or output_block_scale is not None:
             raise NotImplementedError("Attention that quantizes its result is not served on musa.")
         if attn_metadata is None:  # The run that measures memory has no cache.

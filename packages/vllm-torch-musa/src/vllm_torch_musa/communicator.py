@@ -11,7 +11,8 @@ from vllm.distributed.device_communicators.xpu_communicator import XpuCommunicat
 class MusaCommunicator(XpuCommunicator):
     """Collectives of torch.distributed with the backend `mccl`.
 
-    The base class calls torch.distributed alone, and vLLM captures graphs with it or with CUDA's communicator only.
+    The base class calls torch.distributed alone, and vLLM captures graphs with it or with CUDA's
+    communicator only.
     """
 
     def broadcast(self, input_: torch.Tensor, src: int = 0) -> torch.Tensor:

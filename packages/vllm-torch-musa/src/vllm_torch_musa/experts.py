@@ -19,9 +19,9 @@ APPROXIMATIONS = {MoEActivation.GELU: "none", MoEActivation.GELU_TANH: "tanh"}
 
 @UnquantizedFusedMoEMethod.register_oot
 class MusaExperts(UnquantizedFusedMoEMethod):
-    """Chooses experts for each token, sorts the tokens by expert, and multiplies each group by its expert's weights.
+    """Chooses experts for each token, sorts the tokens by expert, and multiplies each group by its weights.
 
-    vLLM calls the method "monolithic" because it includes the routing; vLLM's own routing needs kernels of CUDA.
+    vLLM calls it "monolithic" because it includes the routing; vLLM's own routing needs kernels of CUDA.
     """
 
     is_monolithic = True
@@ -29,7 +29,9 @@ class MusaExperts(UnquantizedFusedMoEMethod):
     def __init__(self, moe: FusedMoEConfig) -> None:
         super().__init__(moe)
         if moe.activation is not MoEActivation.SILU and moe.activation not in APPROXIMATIONS:
-            raise NotImplementedError(f"Experts with the activation {moe.activation.value} are not served on musa.")
+            raise NotImplementedError(
+                f"Experts with the activation {moe.activation.value} are not served on musa."
+            )
 
     def apply_monolithic(
         self,
@@ -57,7 +59,9 @@ class MusaExperts(UnquantizedFusedMoEMethod):
         if layer.apply_router_weight_on_input:
             rows = (rows * row_weights).to(x.dtype)
         hidden = self._product(rows, layer.w13_weight, getattr(layer, "w13_bias", None), of_row, offsets)
-        result = self._product(self._activate(hidden), layer.w2_weight, getattr(layer, "w2_bias", None), of_row, offsets)
+        result = self._product(
+            self._activate(hidden), layer.w2_weight, getattr(layer, "w2_bias", None), of_row, offsets
+        )
         if layer.expert_map is not None:
             result = torch.where((of_row < count).unsqueeze(1), result, 0)
         result = result.float()
@@ -101,6 +105,6 @@ class MusaExperts(UnquantizedFusedMoEMethod):
         of_row: torch.Tensor,
         offsets: torch.Tensor,
     ) -> torch.Tensor:
-        """Returns rows [n, in] times weights [experts, out, in]; `offsets` are the ends of the experts' rows."""
+        """Returns rows [n, in] times weights [experts, out, in]; `offsets`: the ends of the experts' rows."""
         product = torch.nn.functional.grouped_mm(rows, weight.transpose(-2, -1), offs=offsets)
         return product if bias is None else product + bias[of_row.clamp(max=bias.shape[0] - 1)]

@@ -46,7 +46,8 @@ class GraphWrapper(CUDAGraphWrapper):
         graph = torch.musa.MUSAGraph()
         with ExitStack() as stack:
             if self.cudagraph_options.gc_disable:
-                # The pieces of one model follow each other; a collection for each would take most of the time.
+                # The pieces of one model follow each other; a collection for each would take most of the
+                # time.
                 stack.enter_context(patch("gc.collect", lambda *_args, **_kwargs: 0))
                 stack.enter_context(patch("torch.accelerator.empty_cache", lambda: None))
             stack.enter_context(

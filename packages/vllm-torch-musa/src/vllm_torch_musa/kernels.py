@@ -55,7 +55,9 @@ def compute_slot_mapping(
     if TOTAL_CP_WORLD_SIZE > 1:
         turns = offsets // CP_KV_CACHE_INTERLEAVE_SIZE
         of_sequence &= turns % TOTAL_CP_WORLD_SIZE == TOTAL_CP_RANK
-        offsets = turns // TOTAL_CP_WORLD_SIZE * CP_KV_CACHE_INTERLEAVE_SIZE + offsets % CP_KV_CACHE_INTERLEAVE_SIZE
+        offsets = (
+            turns // TOTAL_CP_WORLD_SIZE * CP_KV_CACHE_INTERLEAVE_SIZE + offsets % CP_KV_CACHE_INTERLEAVE_SIZE
+        )
     columns = columns.clamp_(max=block_table.shape[1] - 1)
     slots = block_table[sequences, columns].long() * KV_CACHE_BLOCK_SIZE + offsets
     slot_mapping[:num_tokens] = torch.where(of_sequence, slots, PAD_ID)

@@ -37,5 +37,7 @@ class MusaRotaryEmbedding(RotaryEmbedding):
         self, positions: torch.Tensor, query: torch.Tensor, key: torch.Tensor | None = None, **_: Any
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         cache = self._match_cos_sin_cache_dtype(query)
-        torch.ops.musa_serving.rotary_embedding(positions, query, key, self.head_size, cache, self.is_neox_style)
+        torch.ops.musa_serving.rotary_embedding(
+            positions, query, key, self.head_size, cache, self.is_neox_style
+        )
         return query, key

@@ -2,9 +2,10 @@
 # Copyright (c) torch_musa contributors
 """Latent attention (MLA) of DeepSeek's models, in its absorbed form.
 
-The cache holds one vector for each token: the latent vector, then the rotated part of the key. In the absorbed form
-attention over it is attention with one key head whose values are the first elements of the keys, so the operator of
-the other models serves it. Prefill takes this form too: it needs no second cache, at the price of longer products.
+The cache holds one vector for each token: the latent vector, then the rotated part of the key. In the
+absorbed form attention over it is attention with one key head whose values are the first elements of the
+keys, so the operator of the other models serves it. Prompts take this form too: it needs no second cache, at
+the price of longer products.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class LatentMetadata(PagedMetadata):
-    """The metadata, with the fields by which vLLM's layer divides a batch: each token takes the absorbed form."""
+    """The metadata, with the fields by which vLLM's layer divides a batch. All tokens are absorbed."""
 
     num_decodes: int
     num_decode_tokens: int
@@ -163,7 +164,8 @@ class LatentBackend(AttentionBackend):
 class LatentPrefill(MLAPrefillBackend):
     """Stands for vLLM's second kind of attention, that of a prompt in the form that is not absorbed.
 
-    vLLM requires a class for it. No batch of `LatentMetadata` has tokens of that kind, so its methods are not called.
+    vLLM requires a class for it. No batch of `LatentMetadata` has tokens of that kind, so its methods are
+    not called.
     """
 
     supported_dtypes: ClassVar[list[torch.dtype]] = LatentBackend.supported_dtypes

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from vllm.logger import init_logger
@@ -35,7 +35,8 @@ class MusaPlatform(Platform):
 
     @classmethod
     def pre_register_and_update(cls, parser: FlexibleArgumentParser | None = None) -> None:
-        # Model runner V2 needs Triton's kernels. vLLM chooses it if Triton finds a driver, which may be another device's.
+        # Model runner V2 needs Triton's kernels. vLLM chooses it if Triton finds a driver, which may be
+        # another device's.
         os.environ.setdefault("VLLM_USE_V2_MODEL_RUNNER", "0")
 
     @classmethod
@@ -77,7 +78,7 @@ class MusaPlatform(Platform):
             raise ValueError(
                 f"{backend.get_name()}, the attention backend of musa, does not serve this model: "
                 f"{', '.join(reasons)}.\nThe configuration is {attn_selector_config!r}.\n"
-                "Fix: choose another --dtype, --kv-cache-dtype or --block-size if one of them is named above. "
+                "Fix: choose another --dtype, --kv-cache-dtype or --block-size if one is named above. "
                 "Otherwise the model needs an attention that the plug-in does not have."
             )
         return f"{backend.__module__}.{backend.__qualname__}"
@@ -128,7 +129,9 @@ class MusaPlatform(Platform):
     def check_if_supports_dtype(cls, dtype: torch.dtype) -> None:
         """Raises ValueError unless the device computes with `dtype`."""
         if dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(f"{dtype} is not served on musa.\nFix: pass --dtype bfloat16, float16 or float32.")
+            raise ValueError(
+                f"{dtype} is not served on musa.\nFix: pass --dtype bfloat16, float16 or float32."
+            )
 
     @classmethod
     def verify_quantization(cls, quant: str) -> None:
@@ -143,7 +146,8 @@ class MusaPlatform(Platform):
 
         compilation = vllm_config.compilation_config
         if compilation.mode is None:
-            # Graphs alone remove the cost of launches. torch.compile takes minutes at each start, so it is a choice.
+            # Graphs alone remove the cost of launches. torch.compile takes minutes at each start, so it is a
+            # choice.
             compilation.mode = CompilationMode.NONE
 
     @classmethod
@@ -163,10 +167,14 @@ class MusaPlatform(Platform):
         vllm_config.kernel_config.enable_cutedsl_warmup = False
         scheduler = vllm_config.scheduler_config
         if scheduler.async_scheduling:
-            # The model runner makes a stream of CUDA for it. vLLM switches it on by itself, so this is no error.
-            logger.info_once("Asynchronous scheduling is off: vLLM's model runner implements it with CUDA streams.")
+            # The model runner makes a stream of CUDA for it. vLLM switches it on by itself, so this is no
+            # error.
+            logger.info_once(
+                "Asynchronous scheduling is off: vLLM's model runner implements it with CUDA streams."
+            )
             scheduler.async_scheduling = False
-        # vLLM forks its processes otherwise, and a forked process cannot use a device that its parent has used.
+        # vLLM forks its processes otherwise, and a forked process cannot use a device that its parent has
+        # used.
         os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
 
     @classmethod

@@ -27,7 +27,10 @@ class MusaWorker(Worker):
     def init_device(self) -> None:
         """Selects the device, joins the process groups and measures the free memory."""
         parallel = self.parallel_config
-        if parallel.data_parallel_size > 1 and parallel.distributed_executor_backend not in ("ray", "external_launcher"):
+        if parallel.data_parallel_size > 1 and parallel.distributed_executor_backend not in (
+            "ray",
+            "external_launcher",
+        ):
             replica = parallel.data_parallel_rank_local
             if replica is None:
                 replica = parallel.data_parallel_index
@@ -44,7 +47,11 @@ class MusaWorker(Worker):
         current_platform.check_if_supports_dtype(self.model_config.dtype)
         # Before the memory is measured, because communicators allocate buffers.
         init_worker_distributed_environment(
-            self.vllm_config, self.rank, self.distributed_init_method, self.local_rank, current_platform.dist_backend
+            self.vllm_config,
+            self.rank,
+            self.distributed_init_method,
+            self.local_rank,
+            current_platform.dist_backend,
         )
         set_random_seed(self.model_config.seed)
         gc.collect()
