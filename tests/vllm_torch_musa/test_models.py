@@ -64,7 +64,6 @@ CASES = {
     "gemma": (["gemma"], IN_PROCESS),
     "experts": (["qwen_moe"], IN_PROCESS),
     "latent": (["deepseek"], IN_PROCESS),
-    "latent, graphs": (["deepseek", "enforce_eager=false"], IN_PROCESS),
 }
 
 

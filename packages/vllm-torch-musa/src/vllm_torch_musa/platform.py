@@ -152,6 +152,8 @@ class MusaPlatform(Platform):
 
     @classmethod
     def check_and_update_config(cls, vllm_config: VllmConfig) -> None:
+        from vllm.config.compilation import CUDAGraphMode
+
         parallel = vllm_config.parallel_config
         if parallel.worker_cls == "auto":
             parallel.worker_cls = "vllm_torch_musa.worker.MusaWorker"
@@ -162,6 +164,14 @@ class MusaPlatform(Platform):
             )
         if parallel.enable_dbo:
             raise ValueError("Dual batch overlap uses streams of CUDA.\nFix: leave --enable-dbo out.")
+        compilation = vllm_config.compilation_config
+        graphs = compilation.cudagraph_mode not in (None, CUDAGraphMode.NONE)
+        if graphs and vllm_config.model_config is not None and vllm_config.model_config.is_moe:
+            # grouped_mm reads the ends of the groups on the host, which no graph can record.
+            logger.info_once(
+                "Graphs are off for a model with experts: torch's grouped_mm cannot be recorded."
+            )
+            compilation.cudagraph_mode = CUDAGraphMode.NONE
         # Both compile Triton's and CUTLASS's kernels before the first request; none of them is called here.
         vllm_config.kernel_config.enable_jit_warmup = False
         vllm_config.kernel_config.enable_cutedsl_warmup = False

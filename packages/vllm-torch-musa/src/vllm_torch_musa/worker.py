@@ -44,6 +44,15 @@ class MusaWorker(Worker):
         index = current_platform.logical_device_id_to_visible_device_id(self.local_rank)
         self.device = torch.device("musa", index)
         torch.musa.set_device(self.device)
+        if not hasattr(torch.ops.musa_serving, "paged_attention"):
+            from musa_runtime import installation
+
+            raise RuntimeError(
+                "The operators of musa-ops-serving are missing, with which the plug-in computes attention.\n"
+                "Likely causes, in order: the pack is not installed; it failed to load, which "
+                "`python -m torch_musa packs` shows.\n"
+                f"Fix: {installation.command('musa-ops-serving')}"
+            )
         current_platform.check_if_supports_dtype(self.model_config.dtype)
         # Before the memory is measured, because communicators allocate buffers.
         init_worker_distributed_environment(
