@@ -16,6 +16,8 @@ from .graphs import GraphWrapper, graph_capture
 class MusaModelRunner(gpu_model_runner.GPUModelRunner):
     """vLLM's model runner, with the graphs of musa."""
 
+    model: Any
+
     def load_model(self, *args: Any, **kwargs: Any) -> None:
         super().load_model(*args, **kwargs)
         wrapper = self.model
