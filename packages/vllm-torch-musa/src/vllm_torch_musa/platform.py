@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from vllm.v1.attention.backends.registry import AttentionBackendEnum
     from vllm.v1.attention.selector import AttentionSelectorConfig
 
-logger = init_logger(__name__)
+# vLLM shows the messages of loggers below its own.
+logger = init_logger(f"vllm.{__name__}")
 
 
 class MusaPlatform(Platform):

@@ -8,7 +8,6 @@ import gc
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from vllm.logger import init_logger
 from vllm.platforms import current_platform
 from vllm.utils.mem_utils import MemorySnapshot
 from vllm.utils.torch_utils import set_random_seed
@@ -17,8 +16,6 @@ from vllm.v1.worker.utils import request_memory
 
 from . import layers  # noqa: F401 - registers the layers before the model is built
 from .model_runner import MusaModelRunner
-
-logger = init_logger(__name__)
 
 
 class MusaWorker(Worker):
