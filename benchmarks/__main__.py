@@ -28,6 +28,7 @@ from . import (
     ported,
     programs,
     report,
+    serving,
     stable_packs,
     startup,
     training,
@@ -52,6 +53,7 @@ GROUPS = (
     "math libraries",
     "stable packs",
     "vision",
+    "serving",
     "import",
 )
 MUSA_ONLY = {
@@ -66,12 +68,14 @@ MUSA_ONLY = {
     "math libraries": "it measures libraries of the MUSA SDK",
     "stable packs": "it measures kernels of musa packs",
     "vision": "it measures kernels of a musa pack",
+    "serving": "it measures kernels of a musa pack",
     "import": "it measures the musa packages",
 }
 PACKS = {
     "amp": "musa_amp",
     "compiled": "musa_compile",
     "distributed": "musa_distributed",
+    "serving": "musa_ops_serving",
     "vision": "musa_ops_vision",
 }
 
@@ -122,6 +126,9 @@ def measure(
     if group == "vision":
         effort = Effort(3, 1e-3, clock) if quick else Effort(11, 0.05, clock)
         return vision.measure_all(device, baseline, effort, quick)
+    if group == "serving":
+        effort = Effort(3, 1e-3, clock) if quick else Effort(11, 0.05, clock)
+        return serving.measure_all(device, baseline, effort, quick)
     if group == "allocator":
         return allocator.measure_all(Effort(3, 1e-3) if quick else Effort(9, 0.02))
     if group == "fragmentation":

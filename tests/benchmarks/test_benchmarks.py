@@ -255,6 +255,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
         "import",
         "math libraries",
         "ported",
+        "serving",
         "stable packs",
         "vision",
     }

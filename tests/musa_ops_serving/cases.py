@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Samples of each operator, made on the CPU. A float64 tensor stands for each dtype that the operator takes; tensors of other
-dtypes keep theirs."""
+"""Samples of each operator, made on the CPU. A float64 tensor stands for each dtype that the operator takes;
+tensors of other dtypes keep theirs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from torch import Tensor
 from tests.musa_ops_serving import references
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-# The layouts in which float tensors are passed: the elements that a row has behind those of the tensor. Eight keep the alignment
-# of the vectors that kernels load, three do not.
+# The layouts in which float tensors are passed: the elements that a row has behind those of the tensor. Eight
+# keep the alignment of the vectors that kernels load, three do not.
 LAYOUTS = (0, 8, 3)
-# float32 sums of up to a thousand products; halves are rounded once, and some inputs of a step are rounded sums.
+# float32 sums of up to a thousand products; halves are rounded once, and some inputs are rounded sums.
 TOLERANCE = {
     torch.float32: {"rtol": 2e-5, "atol": 2e-5},
     torch.float16: {"rtol": 2e-3, "atol": 1e-3},
@@ -177,7 +177,8 @@ def attention_cases() -> Iterator[Case]:
         "192 and 128": {"lengths": [20, 9], "queries": [6, 1], "size": 192, "value_size": 128},
         **{f"heads of {size}": {"lengths": [20, 70], "queries": [6, 1], "size": size}
            for size in (8, 72, 80, 96, 128, 256, 320, 512)},
-        "scales": {"lengths": [40, 9], "queries": [5, 1], "key_scale": floats[:2], "value_scale": floats[2:3]},
+        "scales": {"lengths": [40, 9], "queries": [5, 1], "key_scale": floats[:2],
+            "value_scale": floats[2:3]},
     }  # fmt: skip
     for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
         scales = {"key_scale": floats[:1], "value_scale": floats[1:2]}
@@ -195,7 +196,8 @@ def attention_cases() -> Iterator[Case]:
 def cache_cases() -> Iterator[Case]:
     slots = torch.tensor([5, -1, 47, 0, 16, -3, 31])
     for name, (heads, size, value_size, padding) in {
-        "equal heads": (2, 16, 16, 0), "other values": (1, 24, 8, 0), "odd heads": (3, 5, 7, 2), "no heads": (0, 8, 8, 0),
+        "equal heads": (2, 16, 16, 0), "other values": (1, 24, 8, 0), "odd heads": (3, 5, 7, 2),
+        "no heads": (0, 8, 8, 0),
     }.items():  # fmt: skip
         key = numbers(len(slots) + padding, heads, size)
         value = numbers(len(slots) + padding, heads, value_size, seed=1)
@@ -216,7 +218,18 @@ def cache_cases() -> Iterator[Case]:
 
 
 def layer_cases() -> Iterator[Case]:
-    for shape in ((3, 8), (5, 100), (2, 3, 64), (70, 128), (2, 2049), (3, 4096), (2, 9000), (2, 2, 2, 16), (7,), (0, 64)):
+    for shape in (
+        (3, 8),
+        (5, 100),
+        (2, 3, 64),
+        (70, 128),
+        (2, 2049),
+        (3, 4096),
+        (2, 9000),
+        (2, 2, 2, 16),
+        (7,),
+        (0, 64),
+    ):
         weight = numbers(shape[-1], seed=9)
         name = " x ".join(map(str, shape))
         yield Case("rms_norm", name, (numbers(*shape), weight, 1e-5))
@@ -240,9 +253,7 @@ def layer_cases() -> Iterator[Case]:
         flat = numbers(5, 256), numbers(5, 128, seed=1)
         yield Case("rotary_embedding", f"{style}, flat", (places, *flat, 64, table, neox), changed=(1, 2))
         single = table.float()
-        yield Case(
-            "rotary_embedding", f"{style}, float32", (places, *flat, 64, single, neox), changed=(1, 2)
-        )
+        yield Case("rotary_embedding", f"{style}, float32", (places, *flat, 64, single, neox), changed=(1, 2))
         alone = (places, heads[0], None, 64, table, neox)
         yield Case("rotary_embedding", f"{style}, no key", alone, changed=(1,))
     nothing = (places[:0], numbers(0, 4, 64), None, 64, table, True)
@@ -262,7 +273,8 @@ def sampling_cases() -> Iterator[Case]:
         p = torch.tensor([0.9, 0.3, 0.0])[:rows]
         about = f"{rows} x {size}"
         for name, choice in {
-            "k": (k, None), "p": (None, p), "k and p": (k.int(), p), "none": (None, None), "p of 1": (k, p.clamp(1.0)),
+            "k": (k, None), "p": (None, p), "k and p": (k.int(), p), "none": (None, None),
+            "p of 1": (k, p.clamp(1.0)),
         }.items():  # fmt: skip
             yield Case("top_k_top_p", f"{about} {name}", (logits, *choice))
     special = torch.tensor([[torch.inf, 1.0, -torch.inf, 0.0], [-torch.inf] * 4], dtype=torch.float64)

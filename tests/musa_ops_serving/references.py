@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The operators in torch, in float64 on the CPU, with loops over tokens and heads instead of the kernels' tiles."""
+"""The operators in torch, in float64 on the CPU, with loops over tokens and heads instead of tiles."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def top_k_top_p(logits: Tensor, k: Tensor | None, p: Tensor | None) -> Tensor:
             least = numbers.sort(descending=True).values[k[row] - 1]
             numbers[numbers < least] = -torch.inf
         if p is not None and p[row] < 1:
-            values, order = numbers.sort(descending=True)
+            values = numbers.sort(descending=True).values
             sums = values.softmax(0).cumsum(0)
             count = int((sums < p[row]).sum()) + 1  # the first sum that reaches p
             numbers[numbers < values[count - 1]] = -torch.inf

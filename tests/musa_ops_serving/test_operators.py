@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Results and changed arguments are those of the references in float64: dtypes, layouts, sizes, and warps of 32 and 128."""
+"""Results and changed arguments are those of the references in float64: dtypes, layouts, sizes, and warps of
+32 and 128."""
 
 from __future__ import annotations
 

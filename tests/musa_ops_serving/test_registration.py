@@ -40,7 +40,10 @@ def test_opcheck(ops, op):
 def test_opcheck_of_the_form_with_an_output(ops):
     arguments, options = FIRST["paged_attention"].on("musa", torch.float32)
     out = torch.empty_like(arguments[0])
-    utilities = ("test_schema", "test_faketensor")  # functionalization has no rule for an out= form of a library
+    utilities = (
+        "test_schema",
+        "test_faketensor",
+    )  # functionalization has no rule for an out= form of a library
     torch.library.opcheck(ops.paged_attention.out, arguments, {**options, "out": out}, test_utils=utilities)
 
 
@@ -159,7 +162,9 @@ def test_rows_sorted_by_expert_are_the_groups_of_torchs_grouped_product(ops):
     found = torch.zeros(tokens * k, 48, device="musa").index_copy_(0, order, products.float())
     found = (found.view(tokens, k, 48) * shares[..., None]).sum(1)
     every = torch.einsum("ti,eio->teo", hidden.cpu().double(), weights.cpu().double())
-    expected = (every.gather(1, chosen.cpu().long()[..., None].expand(-1, -1, 48)) * shares.cpu()[..., None]).sum(1)
+    expected = (
+        every.gather(1, chosen.cpu().long()[..., None].expand(-1, -1, 48)) * shares.cpu()[..., None]
+    ).sum(1)
     torch.testing.assert_close(found.cpu().double(), expected, rtol=2e-2, atol=5e-2)
 
 
@@ -175,4 +180,6 @@ def test_it_works_beside_the_runtime_alone():
     print(torch.ops.musa_serving.paged_attention(key[:1], *caches, *numbers, 1, 3, scale=1.0).mean().item())
     """
     others = "amp,as_cuda,compat,compile,distributed,math,mudnn,vision"
-    assert float(run_code(code, TORCH_MUSA_DISABLE_PACKS=others, MUSA_EMULATOR_MEMORY="strict")) == pytest.approx(3)
+    assert float(
+        run_code(code, TORCH_MUSA_DISABLE_PACKS=others, MUSA_EMULATOR_MEMORY="strict")
+    ) == pytest.approx(3)

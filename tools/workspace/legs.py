@@ -90,7 +90,12 @@ def every_leg(full: bool = False, rest: bool = False) -> list[Leg]:
     return [
         Leg("inline", ["tests", *["--full"] * full, *["--tier=rest"] * rest]),
         by_mode("async", ["tests"], 1, ASYNC),
-        by_mode("discrete", [*devices, conformance, "tests/musa_ops_vision", "tests/musa_ops_serving", *training], 2, DISCRETE),
+        by_mode(
+            "discrete",
+            [*devices, conformance, "tests/musa_ops_vision", "tests/musa_ops_serving", *training],
+            2,
+            DISCRETE,
+        ),
         by_mode("soc", [*devices, conformance, *training], 4, SOC),
         by_mode("no-fp64", [*devices, conformance, *training], 3, NO_FLOAT64),
         by_mode("lazy", deferred, 3, LAZY),

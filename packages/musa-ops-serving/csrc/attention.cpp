@@ -52,8 +52,7 @@ at::Tensor& paged_attention_out(
   TORCH_CHECK(
       kv_heads > 0 && heads > 0 && heads % kv_heads == 0, kOp, ": expected a number of heads of query that the ",
       kv_heads, " heads of key_cache divide, got ", heads);
-  check_sizes(
-      kOp, {"key_cache", key_cache}, {blocks, block_size, kv_heads, head_size}, "with the head size of query");
+  check_sizes(kOp, {"key_cache", key_cache}, {blocks, block_size, kv_heads, head_size}, "with the head size of query");
   check_sizes(
       kOp, {"value_cache", value_cache}, {blocks, block_size, kv_heads, value_size},
       "with blocks and heads of key_cache");
@@ -77,8 +76,7 @@ at::Tensor& paged_attention_out(
   TORCH_CHECK(
       block_table.size(1) <= 1 || block_table.stride(1) == 1, kOp,
       ": expected block_table with contiguous rows, got strides ", block_table.strides());
-  TORCH_CHECK(
-      window == -1 || window > 0, kOp, ": expected a window of at least one key, or -1 for none, got ", window);
+  TORCH_CHECK(window == -1 || window > 0, kOp, ": expected a window of at least one key, or -1 for none, got ", window);
   TORCH_CHECK(soft_cap >= 0, kOp, ": expected a soft_cap that is positive, or 0 for none, got ", soft_cap);
   for (const int64_t value : {tokens, block_size, block_table.size(1), max_query_length, max_sequence_length}) {
     check_int32(kOp, "a size or a length", value);
@@ -163,8 +161,8 @@ at::Tensor paged_attention(
   check_dims(kOp, {"value_cache", value_cache}, 4, "[blocks, block_size, kv_heads, value_size]");
   at::Tensor out = at::empty({query.size(0), query.size(1), value_cache.size(3)}, query.options());
   paged_attention_out(
-      query, key_cache, value_cache, block_table, query_starts, sequence_lengths, max_query_length,
-      max_sequence_length, scale, causal, window, soft_cap, alibi_slopes, sinks, key_scale, value_scale, out);
+      query, key_cache, value_cache, block_table, query_starts, sequence_lengths, max_query_length, max_sequence_length,
+      scale, causal, window, soft_cap, alibi_slopes, sinks, key_scale, value_scale, out);
   return out;
 }
 

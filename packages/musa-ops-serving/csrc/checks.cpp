@@ -41,8 +41,7 @@ Dtype check_alike(const char* op, std::initializer_list<Named> tensors) {
 
 void check_dims(const char* op, const Named& named, int64_t dims, const char* meaning) {
   TORCH_CHECK(
-      named.tensor.dim() == dims, op, ": expected ", named.name, " of shape ", meaning, ", got ",
-      named.tensor.sizes());
+      named.tensor.dim() == dims, op, ": expected ", named.name, " of shape ", meaning, ", got ", named.tensor.sizes());
 }
 
 void check_kind(const char* op, const Named& named, at::ScalarType dtype, int64_t dims, c10::Device device) {
@@ -117,8 +116,7 @@ Scale check_scale(
   }
   check_device(op, {name, *scale}, device);
   TORCH_CHECK(
-      scale->scalar_type() == at::kFloat && (scale->numel() == 1 || scale->numel() == heads) &&
-          scale->is_contiguous(),
+      scale->scalar_type() == at::kFloat && (scale->numel() == 1 || scale->numel() == heads) && scale->is_contiguous(),
       op, ": expected ", name, " to be a contiguous float32 tensor of one element, or of one for each of the ", heads,
       " key heads, got ", scale->scalar_type(), " of shape ", scale->sizes());
   return {scale->const_data_ptr<float>(), scale->numel() == 1 ? 0 : 1};

@@ -45,8 +45,7 @@ Scale check_scale(
     const char* op, const char* name, const std::optional<at::Tensor>& scale, int64_t heads, c10::Device device);
 
 // Checks an int32 or int64 tensor of one dimension with this number of elements. Empty for an absent tensor.
-Integers check_integers(
-    const char* op, const Named& named, int64_t count, c10::Device device);
+Integers check_integers(const char* op, const Named& named, int64_t count, c10::Device device);
 // Raises unless the tensor is float32 of shape [count], contiguous, and on this device.
 const float* check_floats(const char* op, const Named& named, int64_t count, c10::Device device, const char* meaning);
 

@@ -17,8 +17,8 @@ constexpr int64_t kMostExperts = 2048; // whose numbers fit into the shared memo
 }
 
 std::tuple<at::Tensor, at::Tensor> moe_route(
-    const at::Tensor& scores, int64_t k, std::string_view scoring, bool renormalize, int64_t groups,
-    int64_t top_groups, const std::optional<at::Tensor>& bias, double scale) {
+    const at::Tensor& scores, int64_t k, std::string_view scoring, bool renormalize, int64_t groups, int64_t top_groups,
+    const std::optional<at::Tensor>& bias, double scale) {
   const char* const op = "moe_route";
   const Dtype dtype = check_floating(op, {"scores", scores});
   check_dims(op, {"scores", scores}, 2, "[tokens, experts]");

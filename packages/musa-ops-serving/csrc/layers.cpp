@@ -132,8 +132,8 @@ at::Tensor silu_and_mul(const at::Tensor& input) { return activate("silu_and_mul
 
 at::Tensor gelu_and_mul(const at::Tensor& input, std::string_view approximate) {
   TORCH_CHECK(
-      approximate == "none" || approximate == "tanh", "gelu_and_mul: expected approximate of \"none\" or \"tanh\", got \"",
-      approximate, "\"");
+      approximate == "none" || approximate == "tanh",
+      "gelu_and_mul: expected approximate of \"none\" or \"tanh\", got \"", approximate, "\"");
   return activate("gelu_and_mul", input, approximate == "none" ? Activation::kGelu : Activation::kGeluTanh);
 }
 

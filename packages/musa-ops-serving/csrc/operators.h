@@ -46,8 +46,8 @@ at::Tensor top_k_top_p(
     const at::Tensor& logits, const std::optional<at::Tensor>& k, const std::optional<at::Tensor>& p);
 
 std::tuple<at::Tensor, at::Tensor> moe_route(
-    const at::Tensor& scores, int64_t k, std::string_view scoring, bool renormalize, int64_t groups,
-    int64_t top_groups, const std::optional<at::Tensor>& bias, double scale);
+    const at::Tensor& scores, int64_t k, std::string_view scoring, bool renormalize, int64_t groups, int64_t top_groups,
+    const std::optional<at::Tensor>& bias, double scale);
 std::tuple<at::Tensor, at::Tensor> moe_group(const at::Tensor& experts, int64_t expert_count);
 
 at::Tensor lora_shrink(

@@ -12,8 +12,7 @@ namespace {
 
 // Calls the kernel, unless an argument requires a gradient: the operator has no derivative, and a result that silently
 // requires none would end the training of the layers before. Increments the versions of the tensors that it writes.
-void without_gradient(
-    const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void without_gradient(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
   const auto arguments = torch::jit::last(*stack, schema.arguments().size());
   std::vector<at::Tensor> written;

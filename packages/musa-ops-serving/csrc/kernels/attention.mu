@@ -16,14 +16,14 @@ namespace musa_ops_serving {
 namespace {
 
 constexpr int kBlock = 128; // threads
-constexpr int kLanes = 8;   // threads that share a key; 128 adjacent bytes of 16-bit numbers
+constexpr int kLanes = 8; // threads that share a key; 128 adjacent bytes of 16-bit numbers
 constexpr float kNone = -INFINITY;
 
 template <int rows>
 struct Tile {
   static constexpr int kKeysOfThread = rows == 4 ? 4 : 2;
   static constexpr int kKeys = kBlock / kLanes * kKeysOfThread; // of a step
-  static constexpr int kRowsOfThread = rows < 8 ? rows : 8;     // in the products with the values
+  static constexpr int kRowsOfThread = rows < 8 ? rows : 8; // in the products with the values
   static constexpr int kRowGroups = rows / kRowsOfThread;
   // Distances in floats that avoid conflicts of memory banks: threads of a key read and write adjacent 16 bytes.
   static constexpr int kPart = rows * kEight + 4;
@@ -53,10 +53,10 @@ struct Span {
 
   __device__ Span(const Attention& a, int sequence)
       : first(a.query_starts[sequence]), count(a.query_starts[sequence + 1] - first), length(a.lengths[sequence]) {
-    assert(
+    DEVICE_ASSERT(
         first >= 0 && count >= 0 && first + count <= a.tokens && count <= a.most_query &&
         "paged_attention: query_starts does not divide the tokens into sequences of at most max_query_length");
-    assert(
+    DEVICE_ASSERT(
         length >= 0 && length <= int64_t(a.most_blocks) * a.block_size &&
         "paged_attention: a sequence is longer than its row of block_table");
   }
@@ -85,7 +85,7 @@ __device__ inline float factor_of(const Attention& a, int head, float maximum, f
 template <typename T>
 __device__ inline void write_zeros(const Attention& a, int first, int step) {
   const int begin = a.query_starts[a.sequences];
-  assert(
+  DEVICE_ASSERT(
       begin >= 0 && begin <= a.tokens && "paged_attention: query_starts ends outside of the tokens of the query");
   const int columns = a.value_size / kEight;
   const float zeros[kEight] = {};
@@ -103,10 +103,10 @@ __global__ void __launch_bounds__(kBlock) attend_kernel(const Attention a, const
   extern __shared__ __align__(16) unsigned char attention_room[];
   int64_t* const value_offsets = reinterpret_cast<int64_t*>(attention_room); // [2][kKeys]
   float* const queries = reinterpret_cast<float*>(value_offsets + 2 * kKeys); // [head_size / 8][rows][8]
-  float* const scores = queries + a.head_size / kEight * S::kPart;            // [kLanes][rows][kKeys]
-  float* const probabilities = scores + kLanes * S::kLane;                    // [kKeys][rows]
-  float* const maxima = probabilities + rows * kKeys;                         // [2][rows]
-  float* const decays = maxima + 2 * rows;                                    // [rows]
+  float* const scores = queries + a.head_size / kEight * S::kPart; // [kLanes][rows][kKeys]
+  float* const probabilities = scores + kLanes * S::kLane; // [kKeys][rows]
+  float* const maxima = probabilities + rows * kKeys; // [2][rows]
+  float* const decays = maxima + 2 * rows; // [rows]
 
   const int thread = static_cast<int>(threadIdx.x);
   const int sequence = static_cast<int>(blockIdx.x) / a.tiles;
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(kBlock) attend_kernel(const Attention a, const
   const int lane = thread % kLanes, own_key = thread / kLanes;
   // In the products with values: the thread's columns, its rows, and which of the keys.
   const int columns = a.value_size / kEight;
-  const int places = columns * S::kRowGroups;    // threads that a value needs
+  const int places = columns * S::kRowGroups; // threads that a value needs
   const int key_groups = kBlock / places;
   const int place = thread % places, key_group = thread / places;
   const int column = place % columns, row_group = place / columns;
@@ -181,7 +181,8 @@ __global__ void __launch_bounds__(kBlock) attend_kernel(const Attention a, const
       const int key = start + place_of_key < end ? start + place_of_key : end - 1;
       const int page = static_cast<unsigned>(key) / static_cast<unsigned>(a.block_size);
       const int64_t block = table[page], slot = key - page * a.block_size;
-      assert(block >= 0 && block < a.blocks && "paged_attention: a block of block_table is outside of the cache");
+      DEVICE_ASSERT(
+          block >= 0 && block < a.blocks && "paged_attention: a block of block_table is outside of the cache");
       from[k] = keys + block * a.keys.block_stride + slot * a.keys.slot_stride;
       if (lane == 0) {
         value_offsets[turn * kKeys + place_of_key] = block * a.values.block_stride + slot * a.values.slot_stride;

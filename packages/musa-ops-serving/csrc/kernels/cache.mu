@@ -19,7 +19,7 @@ void write_vectors(const CacheWrite& w, bool five_bits, musaStream_t stream) {
       return; // padding
     }
     const int64_t block = quotient(slot, w.block_size);
-    assert(block < w.blocks && "reshape_and_cache: a slot is outside of the cache");
+    DEVICE_ASSERT(block < w.blocks && "reshape_and_cache: a slot is outside of the cache");
     const bool is_value = part >= key_parts;
     part = (is_value ? part - key_parts : part) * count;
     const Heads& from = is_value ? w.value : w.key;

@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads) route_kernel(const Routing r) {
 // The bin of a row: its expert, or the last bin.
 __device__ inline int bin_of(const Grouping& g, int64_t row) {
   const int64_t expert = integer(g.experts, row);
-  assert(expert < g.count && "moe_group: an expert is not below expert_count");
+  DEVICE_ASSERT(expert < g.count && "moe_group: an expert is not below expert_count");
   return expert < 0 ? g.count : static_cast<int>(expert);
 }
 

@@ -56,14 +56,14 @@ struct Attention {
   const int32_t* query_starts;
   const int32_t* lengths;
   const float* slopes; // of ALiBi, one for each head, or null
-  const float* sinks;  // one for each head, or null
-  float* partial;      // [splits, tokens, heads, value_size], if splits > 1
-  float* maxima;       // [splits, tokens, heads]
-  float* sums;         // [splits, tokens, heads]
+  const float* sinks; // one for each head, or null
+  float* partial; // [splits, tokens, heads, value_size], if splits > 1
+  float* maxima; // [splits, tokens, heads]
+  float* sums; // [splits, tokens, heads]
   int64_t blocks;
   int tokens, heads, kv_heads, head_size, value_size, sequences, block_size, most_blocks, most_query;
-  int rows;   // of a tile: 4, 8 or 16 pairs of a token and a head
-  int tiles;  // of each sequence and key head
+  int rows; // of a tile: 4, 8 or 16 pairs of a token and a head
+  int tiles; // of each sequence and key head
   int splits; // blocks of threads that share the keys of a tile
   int window; // 0: no window
   float scale, soft_cap;
@@ -79,9 +79,9 @@ void attend(const Attention& attention, Dtype dtype, CacheDtype cache_dtype, mus
 // ---- normalization.mu
 
 struct RmsNorm {
-  Heads input, out;                // [tokens, heads, size]
-  Heads residual, residual_out;    // null without a residual
-  const void* weight;              // [size]
+  Heads input, out; // [tokens, heads, size]
+  Heads residual, residual_out; // null without a residual
+  const void* weight; // [size]
   int64_t tokens;
   int heads, size;
   float epsilon;
@@ -96,7 +96,7 @@ enum class Activation { kSilu, kGelu, kGeluTanh };
 
 struct Gated {
   const void* input; // [rows, 2 * size]
-  void* out;         // [rows, size], contiguous
+  void* out; // [rows, size], contiguous
   int64_t rows, row_stride;
   int size;
   bool aligned;
@@ -153,9 +153,9 @@ void keep_most_probable(const Choice& choice, Dtype dtype, musaStream_t stream);
 
 struct Routing {
   const void* scores; // [tokens, experts]
-  const float* bias;  // [experts] or null
-  float* weights;     // [tokens, k]
-  int32_t* experts;   // [tokens, k]
+  const float* bias; // [experts] or null
+  float* weights; // [tokens, k]
+  int32_t* experts; // [tokens, k]
   int64_t tokens, row_stride;
   int count, k, groups, top_groups;
   float scale;
@@ -170,9 +170,9 @@ struct Grouping {
   Integers experts; // of each row
   int64_t rows;
   int count;
-  int32_t* counts;  // [blocks, count + 1]; the last is of rows without an expert
-  int32_t* starts;  // [count + 1]
-  int64_t* order;   // [rows]
+  int32_t* counts; // [blocks, count + 1]; the last is of rows without an expert
+  int32_t* starts; // [count + 1]
+  int64_t* order; // [rows]
   int32_t* offsets; // [count]
 };
 
@@ -181,10 +181,10 @@ void group_rows(const Grouping& grouping, musaStream_t stream);
 // ---- lora.mu
 
 struct Lora {
-  const void* input;   // [tokens, inner]
+  const void* input; // [tokens, inner]
   const void* weights; // [adapters, outer, inner], contiguous
-  Integers adapters;   // of each token
-  void* out;           // [tokens, outer]; float32 in shrink
+  Integers adapters; // of each token
+  void* out; // [tokens, outer]; float32 in shrink
   int64_t tokens, input_stride, out_stride;
   int adapter_count, inner, outer;
   float scale;

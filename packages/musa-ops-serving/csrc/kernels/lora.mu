@@ -15,7 +15,7 @@ constexpr int kShrinkThreads = kShare * kGroups;
 
 __device__ inline int64_t adapter_of(const Lora& l, int64_t token) {
   const int64_t adapter = integer(l.adapters, token);
-  assert(adapter < l.adapter_count && "lora: an adapter of adapter_of_token is outside of the weights");
+  DEVICE_ASSERT(adapter < l.adapter_count && "lora: an adapter of adapter_of_token is outside of the weights");
   return adapter;
 }
 

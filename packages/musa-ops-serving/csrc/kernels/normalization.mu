@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(const RmsNorm n, const i
   const T* const weight = static_cast<const T*>(n.weight);
   const int first = static_cast<int>(threadIdx.x) % threads, vectors = inside ? n.size / count : 0;
 
-  const auto load = [&](int vector, float(&values)[count]) {
+  const auto load = [&](int vector, float (&values)[count]) {
     load_some(input + vector * count, values);
     if (adds) {
       float added[count];
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(const RmsNorm n, const i
     }
   };
   float squares = 0, kept[kKept][count];
-  const auto add = [&](int vector, float(&values)[count]) {
+  const auto add = [&](int vector, float (&values)[count]) {
     load(vector, values);
     if (adds) {
       store_some(sums + vector * count, values);
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(const RmsNorm n, const i
     add(vector, values);
   }
   const float factor = 1.0f / std::sqrt(sum_of_row(squares, threads) / static_cast<float>(n.size) + n.epsilon);
-  const auto write = [&](int vector, float(&values)[count]) {
+  const auto write = [&](int vector, float (&values)[count]) {
     float weights[count];
     load_some(weight + vector * count, weights);
 #pragma unroll

@@ -14,9 +14,8 @@ void launch(const Rotary& r, musaStream_t stream) {
   for_each(r.tokens * heads * parts, stream, [=] __device__(int64_t i) {
     const int64_t at = take(i, parts) * count, head = take(i, heads);
     const int64_t position = r.positions[i];
-    assert(
-        position >= 0 && position < r.cached_positions &&
-        "rotary_embedding: a position is outside of cos_sin_cache");
+    DEVICE_ASSERT(
+        position >= 0 && position < r.cached_positions && "rotary_embedding: a position is outside of cos_sin_cache");
     const bool is_key = head >= r.query_heads;
     T* const row = row_of<T>(is_key ? r.key : r.query, i, is_key ? head - r.query_heads : head);
     const C* const cosines = static_cast<const C*>(r.cache) + position * r.rotated + at;

@@ -10,9 +10,13 @@ import torch
 from torch import Tensor
 
 
-def paged_attention(query: Tensor, key_cache: Tensor, value_cache: Tensor, *rest: Any, **options: Any) -> Tensor:
+def paged_attention(
+    query: Tensor, key_cache: Tensor, value_cache: Tensor, *rest: Any, **options: Any
+) -> Tensor:
     """Returns (tokens, heads, size of the values)."""
-    torch._check(query.dim() == 3, lambda: f"paged_attention: expected a query of 3 dimensions, got {query.shape}")
+    torch._check(
+        query.dim() == 3, lambda: f"paged_attention: expected a query of 3 dimensions, got {query.shape}"
+    )
     return query.new_empty((query.shape[0], query.shape[1], value_cache.shape[-1]))
 
 
@@ -33,7 +37,9 @@ def add_rms_norm(input: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
 
 def gated(input: Tensor, *rest: Any, **options: Any) -> Tensor:
     """Returns half of the last dimension."""
-    torch._check(input.shape[-1] % 2 == 0, lambda: f"expected gates and values, got a row of {input.shape[-1]}")
+    torch._check(
+        input.shape[-1] % 2 == 0, lambda: f"expected gates and values, got a row of {input.shape[-1]}"
+    )
     return input.new_empty((*input.shape[:-1], input.shape[-1] // 2))
 
 

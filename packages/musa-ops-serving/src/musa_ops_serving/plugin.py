@@ -14,7 +14,9 @@ _library: Any = None  # torch.library.Library, which owns the fake rules and der
 
 @hookimpl
 def musa_pack_info() -> dict[str, str]:
-    return {"summary": "operators that serve language models: paged attention, fused norms, sampling, experts"}
+    return {
+        "summary": "operators that serve language models: paged attention, fused norms, sampling, experts"
+    }
 
 
 @hookimpl
@@ -51,5 +53,7 @@ def _computes() -> str:
     numbers = [torch.tensor(row, dtype=torch.int32, device="musa") for row in ([[1, 0]], [0, 1], [3])]
     out = torch.ops.musa_serving.paged_attention(key[:1], *caches, *numbers, 1, 3, scale=1.0)
     if (out - 3).abs().max().item() > 1e-5:
-        raise AssertionError(f"paged_attention returned {out[0, 0, 0].item()}, expected the mean 3 of three values")
+        raise AssertionError(
+            f"paged_attention returned {out[0, 0, 0].item()}, expected the mean 3 of three values"
+        )
     return "paged_attention returns the mean of three values of two blocks"
