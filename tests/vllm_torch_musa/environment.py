@@ -38,12 +38,14 @@ def pip(*arguments: str) -> None:
 
 
 def make() -> None:
-    """Makes the environment unless it exists, and installs the workspace's wheels of `dist`."""
-    if not PYTHON.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(FOLDER)], check=True)
+    """Makes the environment unless it is complete, and installs the workspace's wheels of `dist`."""
+    stamp = FOLDER / f"vllm-{VLLM}"  # written last, so that an interrupted installation is repeated
+    if not stamp.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(FOLDER)], check=True)
         pip("install", "--quiet", f"torch=={TORCH}")
-    pip("install", "--quiet", f"vllm=={VLLM}", f"torch=={TORCH}", "pluggy", "PyYAML", "tomli")
-    pip("uninstall", "--quiet", "--yes", *LEFT_OUT)
+        pip("install", "--quiet", f"vllm=={VLLM}", f"torch=={TORCH}", "pluggy", "PyYAML", "tomli")
+        pip("uninstall", "--quiet", "--yes", *LEFT_OUT)
+        stamp.touch()
     subprocess.run([sys.executable, "tools/dev.py", "wheels", "--local"], cwd=ROOT, check=True)
     wheels = ["--no-index", "--find-links", str(ROOT / "dist"), "--force-reinstall", "--no-deps"]
     pip("install", "--quiet", *wheels, *(str(wheel) for wheel in sorted((ROOT / "dist").glob("*.whl"))))
@@ -52,7 +54,7 @@ def make() -> None:
 def main() -> int:
     if VARIABLE not in os.environ:
         make()
-    command = [sys.executable, "-m", "pytest", "tests/vllm_torch_musa", *sys.argv[1:]]
+    command = [sys.executable, "-m", "pytest", "--full", "tests/vllm_torch_musa", *sys.argv[1:]]
     environment = {**os.environ, "MUSA_TESTS_NO_SKIP": "1"}
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 

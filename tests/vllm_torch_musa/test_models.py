@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.skips import skip_permanently
 from tests.vllm_torch_musa import environment
 
 pytestmark = [
@@ -19,14 +20,16 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.full,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif(
-        not environment.python().exists(),
-        reason=f"{environment.python()} does not exist; vLLM has an environment of its own. Fix: nox -s vllm",
-    ),
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture(autouse=True)
+def vllm() -> None:
+    if not environment.python().exists():
+        skip_permanently("vllm", str(environment.python()))
 
 
 def run(program: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
