@@ -54,8 +54,10 @@ other_files = [
     "CHANGELOG.md",
     "**navigation.md",
 ]
-include_patterns = ["**.md"] if CHINESE else english_pages
-exclude_patterns = ["navigation.md"] if CHINESE else other_files
+chinese_pages = ["**.md"]
+chinese_other_files = ["navigation.md"]
+include_patterns = chinese_pages if CHINESE else english_pages
+exclude_patterns = chinese_other_files if CHINESE else other_files
 
 extensions = [
     "myst_parser",

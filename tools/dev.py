@@ -65,13 +65,13 @@ def workspace_lock():
         yield
 
 
-def set_up(arguments: argparse.Namespace, required=prerequisites.BUILD, *, core: bool = False) -> float:
-    """Updates .venv; returns the seconds it took."""
+def set_up(arguments: argparse.Namespace, required=prerequisites.BUILD, *, only=None) -> float:
+    """Updates .venv, with the packages in `only` if it is given; returns the seconds it took."""
     start = time.monotonic()
     with workspace_lock():
         prerequisites.ensure(required)
         packages.package_names()  # checks for missing packages before minutes are spent on requirements
-        built = packages.install_packages(options_of(arguments), core=core)
+        built = packages.install_packages(options_of(arguments), only=only)
     seconds = time.monotonic() - start
     print(
         f"set up in {seconds:.0f} s: {', '.join(built) + ' built' if built else 'all packages up to date'}",
@@ -87,7 +87,7 @@ def run_python(arguments: argparse.Namespace, *command: str) -> int:
 
 
 def setup(arguments: argparse.Namespace) -> int:
-    set_up(arguments, core=arguments.core)
+    set_up(arguments, only=packages.core_names() if arguments.core else None)
     return 0
 
 
@@ -109,7 +109,7 @@ def check_demo(folder: Path) -> dict:
 
 def demo(arguments: argparse.Namespace) -> int:
     # Op packs take minutes to build, and the demo does not need them.
-    seconds = set_up(arguments, core=True)
+    seconds = set_up(arguments, only=packages.core_names())
     folder = ROOT / "build" / "demo"
     shutil.rmtree(folder, ignore_errors=True)
     status = run_python(arguments, "examples/train_digits.py", "--out", str(folder), *arguments.rest)
@@ -148,7 +148,8 @@ def wheels(arguments: argparse.Namespace) -> int:
         sdk_wheels.kind_of(arguments.sdk)  # before minutes are spent
         prerequisites.ensure(prerequisites.BUILD)
     else:
-        set_up(arguments)
+        # The others would be compiled twice, here with the checks of a developer's build.
+        set_up(arguments, only=packages.built_against())
     folder, sdk = ROOT / "build" / "release", ""
     with workspace_lock():
         if not arguments.local:

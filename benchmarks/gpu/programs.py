@@ -127,6 +127,32 @@ def llama_generate_static(device: str, tiny: bool) -> Step:
     return llama_generate(device, tiny, cache_implementation="static", compile_config=compiled)
 
 
+def llama_continuous_batching(device: str, tiny: bool) -> Step:
+    """Returns a step that serves requests of several lengths from a paged cache.
+
+    The step returns the logarithms of the probabilities of the requests' first tokens.
+
+    The cache is sized by hand: transformers divides the host's memory for devices that are not in its list.
+    """
+    from transformers import GenerationConfig
+    from transformers.generation import ContinuousBatchingConfig
+
+    model = _llama(device, tiny).eval()
+    count, lengths = (3, [5, 9, 4]) if tiny else (64, [64 + 16 * (number % 12) for number in range(64)])
+    requests = [integers("cpu", 32000, 1, length)[0].tolist() for length in lengths]
+    greedy = GenerationConfig(max_new_tokens=count, do_sample=False, eos_token_id=-1, pad_token_id=0)
+    blocks, batch = (16, 32) if tiny else (2048, 4096)
+    cache = ContinuousBatchingConfig(num_blocks=blocks, max_batch_tokens=batch, return_logprobs=True)
+
+    def step() -> torch.Tensor:
+        outputs = model.generate_batch(
+            requests, generation_config=greedy, continuous_batching_config=cache, progress_bar=False
+        )
+        return torch.tensor([outputs[name].logprobs[0] for name in sorted(outputs)])
+
+    return step
+
+
 def llama_prefill(device: str, tiny: bool) -> Step:
     model = _llama(device, tiny).eval()
     ids = integers(device, 32000, *((2, 32) if tiny else (4, 2048)))
@@ -606,6 +632,7 @@ def _resnet50(step: Callable[..., Step]) -> Maker:
 PROGRAMS: dict[str, Program] = {
     "llama-generate": Program(llama_generate, ("transformers",)),
     "llama-generate-static": Program(llama_generate_static, ("transformers",)),
+    "llama-continuous-batching": Program(llama_continuous_batching, ("transformers",)),
     "llama-prefill": Program(llama_prefill, ("transformers",)),
     "llama-train": Program(llama_train, ("transformers",)),
     "llama-lora": Program(llama_lora, ("transformers", "peft")),

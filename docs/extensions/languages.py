@@ -50,7 +50,7 @@ def pages_of_manuals(app):
     english = Project(ROOT, app.registry.source_suffix)
     english.discover(app.config.other_files, app.config.english_pages)
     chinese = Project(CHINESE, app.registry.source_suffix)
-    chinese.discover(["navigation.md"], ["**.md"])
+    chinese.discover(app.config.chinese_other_files, app.config.chinese_pages)
     app.manual_pages = {"en": english.docnames, "zh": chinese.docnames}
     app.chinese_pages = counterparts()
 
@@ -102,8 +102,8 @@ def offer_languages(app, docname, template, context, doctree):
 
 
 def setup(app):
-    app.add_config_value("english_pages", [], "env")
-    app.add_config_value("other_files", [], "env")
+    for patterns in ("english_pages", "other_files", "chinese_pages", "chinese_other_files"):
+        app.add_config_value(patterns, [], "env")
     app.connect("builder-inited", pages_of_manuals)
     app.connect("source-read", hide_original)
     app.connect("doctree-read", link_manuals)

@@ -43,6 +43,7 @@ from types import SimpleNamespace
 calls = []
 bad_fork = False
 def init(): calls.append("init")
+def ops_await_packs(): pass
 def is_in_bad_fork(): return bad_fork
 def device_count(): return 2
 def device_count_error(): return None

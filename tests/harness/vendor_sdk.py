@@ -2,9 +2,11 @@
 # Copyright (c) torch_musa contributors
 """Stand-ins for the vendor's SDK: folders of its layout, made of the emulator's files, that declare nothing.
 
-`runnable` computes: its files are the emulator's, so packs that are built for it run. `linkable` only serves
-builds: its libraries have the vendor's file names (libmusart.so.4) and the public functions, without those
-that only the emulator has, and its mcc makes objects that need other symbols than the emulator's.
+`runnable` computes: its files are the emulator's, so packs that are built for it run. `linkable` serves
+builds, and programs that find no device. Its libraries have the vendor's file names (libmusart.so.4, or
+libmusart.so.5 for a version 5) and the public functions, without those that only the emulator has. Its mcc
+makes objects that need other symbols than the emulator's. From version 5 on, the C++ interface of muDNN is
+mudnncxx/mudnn.h and libmudnncxx.so.
 """
 
 from __future__ import annotations
@@ -16,12 +18,17 @@ import sys
 from pathlib import Path
 
 import musa_emulator
-from workspace import wheel_check
+from workspace import ROOT, wheel_check
 
 VERSION = "4.3.1"
+# The C header beside which an SDK 5 has the C++ interface of muDNN.
+MUDNN_C = ROOT / "packages" / "musa-emulator-mudnn" / "csrc" / "c_interface" / "mudnn.h"
 # Variables of a kernel that libmusart of the emulator has, one set for each thread of the host.
 PER_THREAD = {"_ZN9musa_simt8in_orderE", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"}
 PREFIX = "__musaStandIn"
+NO_DEVICE = 100  # musaErrorNoDevice and MUSA_ERROR_NO_DEVICE
+DESCRIBE = {"musaGetErrorName", "musaGetErrorString", "mtmlErrorString"}
+TEXT = "no MUSA device is detected"
 
 _MCC = """#!{python}
 import subprocess, sys
@@ -75,38 +82,38 @@ def of_the_emulator(name: str) -> bool:
     return name in PER_THREAD or bool(wheel_check.SYMBOLS_OF["emulator"].search(name))
 
 
-def write_library(home: Path, name: str, symbols: set[str], per_thread: set[str]) -> None:
-    """A library of functions that only return, as `lib<name>.so.4` with a link `lib<name>.so`."""
-    lines = []
-    for symbol in sorted(symbols):
-        lines += [f'.globl "{symbol}"', f'.type "{symbol}", @function', f'"{symbol}": ret']
-    lines.append('.section .tbss,"awT",@nobits')
-    for symbol in sorted(per_thread):
-        lines += [
-            f'.globl "{symbol}"',
-            f'.type "{symbol}", @object',
-            f'.size "{symbol}", 64',
-            f'"{symbol}": .zero 64',
-        ]
-    file = home / "lib" / f"lib{name}.so.4"
-    command = [
-        "gcc",
-        "-shared",
-        "-nostdlib",
-        "-x",
-        "assembler",
-        "-",
-        "-o",
-        str(file),
-        f"-Wl,-soname,{file.name}",
+def write_library(home: Path, name: str, major: str, symbols: set[str], per_thread: set[str]) -> None:
+    """A library as on a machine without a driver, `lib<name>.so.<major>` with a link `lib<name>.so`.
+
+    All its functions return the error "no device", and those that describe an error a text.
+    """
+    lines = [
+        f'const char* {symbol}(int error) {{ return "{TEXT}"; }}' for symbol in sorted(symbols & DESCRIBE)
     ]
+    lines += [f"int {symbol}(void) {{ return {NO_DEVICE}; }}" for symbol in sorted(symbols - DESCRIBE)]
+    lines += [f"__thread char {symbol}[64];" for symbol in sorted(per_thread)]
+    file = home / "lib" / f"lib{name}.so.{major}"
+    command = ["gcc", "-shared", "-fPIC", "-fno-builtin", "-nostdlib", "-w", "-x", "c", "-", "-o", str(file)]
+    command.append(f"-Wl,-soname,{file.name}")
     subprocess.run(command, input="\n".join([*lines, ""]), text=True, check=True)
     (home / "lib" / f"lib{name}.so").symlink_to(file.name)
 
 
+def use_layout_of_sdk5(home: Path, major: str) -> None:
+    """Gives muDNN's C++ interface the names that it has from SDK 5 on, and writes the C header."""
+    (home / "include" / "mudnncxx").mkdir()
+    for header in list((home / "include").glob("mudnn*.h")):
+        header.rename(home / "include" / "mudnncxx" / header.name)
+    (home / "include" / MUDNN_C.name).symlink_to(MUDNN_C)
+    symbols = symbols_of(home / "lib" / "libmudnn.so")
+    for file in (home / "lib").glob("libmudnn.so*"):
+        file.unlink()
+    write_library(home, "mudnncxx", major, symbols, set())
+
+
 def linkable(home: Path, version: str = VERSION) -> Path:
     """An SDK for builds; `home` must not exist."""
-    emulator = musa_emulator.home()
+    emulator, major = musa_emulator.home(), version.partition(".")[0]
     link_tree(emulator / "include", home / "include", "musa_emulator.h")
     link_tree(emulator / "cmake", home / "cmake")
     declare_vendor(home, version)
@@ -122,7 +129,9 @@ def linkable(home: Path, version: str = VERSION) -> Path:
         symbols = {one for one in symbols_of(library) if not of_the_emulator(one)}
         added = set(renamed.values()) if name == "musart" else set()
         threads = {renamed[one] for one in PER_THREAD} & added
-        write_library(home, name, symbols | (added - threads), threads)
+        write_library(home, name, major, symbols | (added - threads), threads)
+    if int(major) >= 5:
+        use_layout_of_sdk5(home, major)
     mcc = home / "bin" / "mcc"
     mcc.parent.mkdir()
     script = _MCC.format(python=sys.executable, mcc=str(emulator / "bin" / "mcc"), names=renamed)

@@ -1,33 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Programs for CUDA run on musa after "cuda" was replaced by "musa" in their text, without musa-as-cuda.
+"""Programs for CUDA run on musa after the command `sed` of docs/guide/cuda_programs.md, without musa-as-cuda.
 
-The programs are written as PyTorch's tutorials and examples are. Only the lower-case word is replaced, unless
-a further replacement is listed with its reason.
+The programs are written as PyTorch's tutorials and examples are. The page does not require musa-compat, so
+the replaced programs must not need its names.
 """
 
 from __future__ import annotations
 
+import functools
 import re
+import shlex
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.harness.subprocesses import run_forked, run_python
+from workspace import ROOT
 
 pytestmark = pytest.mark.once
 
 PROGRAMS = Path(__file__).with_name("sed_programs")
 
-# Replacements that a program needs besides cuda -> musa, and why the name cannot be an alias.
-FURTHER = {
-    # torch raises for "nccl" in a build without NCCL, before a backend could be chosen.
-    "ddp_tutorial": {"nccl": "mccl"},
-    "fsdp2_tutorial": {"nccl": "mccl"},
-    # ProfilerActivity.CUDA is an activity of torch that records nothing here.
-    "profiler_recipe": {"ProfilerActivity.CUDA": "ProfilerActivity.MUSA"},
-}
+PAGES = [ROOT / "docs" / "guide" / "cuda_programs.md", ROOT / "docs" / "zh" / "guide" / "cuda_programs.md"]
+# Names that only musa-compat adds.
+OF_COMPAT = re.compile(r"musa_(?:time|memory_usage)|musagraphs|from torch_musa|import torch_musa")
 # Programs that do not run, with the error and what users write instead (docs/guide/cuda_programs.md).
 REFUSED = {
     # nn.DataParallel calls functions of torch's CUDA builds: docs/upstream/data_parallel.md
@@ -37,12 +36,18 @@ REFUSED = {
 SPAWNING = {"ddp_tutorial", "fsdp2_tutorial"}
 
 
+def command(page: Path) -> list[str]:
+    """The command of a page, without the names of its files."""
+    [found] = re.findall(r"^sed -e (?:.*\\\n)*.*$", page.read_text(), re.MULTILINE)
+    words = shlex.split(found.replace("\\\n", ""))
+    assert words[-3:] == ["train.py", ">", "train_musa.py"]
+    return words[:-3]
+
+
+@functools.cache
 def replaced(name: str) -> str:
-    text = (PROGRAMS / f"{name}.py").read_text().replace("cuda", "musa")
-    for before, after in FURTHER.get(name, {}).items():
-        assert before in text
-        text = text.replace(before, after)
-    return text
+    words = [*command(PAGES[0]), str(PROGRAMS / f"{name}.py")]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def names() -> list[str]:
@@ -97,4 +102,15 @@ def test_the_programs_say_cuda_and_not_musa():
     assert [
         name for name, text in texts.items() if "cuda" not in text or "musa" in text.partition('"""')[2]
     ] == []
-    assert {*FURTHER, *REFUSED, *SPAWNING} <= set(texts)
+    assert {*REFUSED, *SPAWNING} <= set(texts)
+
+
+def test_both_pages_have_the_same_command():
+    assert command(PAGES[0]) == command(PAGES[1])
+
+
+def test_the_replaced_programs_do_not_need_musa_compat():
+    assert [name for name in names() if OF_COMPAT.search(replaced(name))] == []
+    # Without the second line of the command, they would: the programs use such names.
+    plain = "\n".join((PROGRAMS / f"{name}.py").read_text() for name in names()).replace("cuda", "musa")
+    assert {"musa_time", "musagraphs"} <= set(OF_COMPAT.findall(plain))

@@ -87,12 +87,17 @@ def test_hooks_run_at_import_in_order_of_names_and_failures_stop_nothing(environ
     import torch
     print(torch.musa.order, torch.musa.is_initialized(), "pluggy" in sys.modules)
     print([name for name in ("pack_a_good", "pack_c_raises", "pack_a_good_foo") if name in sys.modules])
-    print(torch.ones(2, device="musa").sum().item())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        print(torch.ones(2, device="musa").sum().item())
+    packs = [str(one.message) for one in caught if one.category.__name__ == "PackWarning"]
+    print(sum("op pack 'c_raises'" in text and "Fix: " in text for text in packs))
     """
     assert run_code(code, **environment).splitlines() == [
         "['pack_a_good_startup', 'pack_z_good_startup'] False False",
         "[]",
         "2.0",
+        "1",
     ]
 
 

@@ -21,6 +21,7 @@ import pytest
 import musa_emulator
 from musa_runtime import TORCH_MINOR, config
 from tests.harness import mixtures, vendor_sdk
+from tests.musa_emulator.sdk import tool
 from tests.plugins.packs import Environment
 from workspace import ROOT, WorkspaceError, packages, sdk_wheels, wheel_check
 
@@ -210,16 +211,24 @@ def test_a_pack_beside_its_own_sdk_computes(kind, with_wheel_of_emulator, with_w
     assert found["packs"]["sdk_pack"] == ["loaded", ""] and found["twice"] == 8
 
 
-def test_without_the_declaration_the_dynamic_linker_refuses_it_in_other_words(
-    wheel_without_emulator, tmp_path
-):
-    """The wheel without its declaration: the message that the check replaces."""
+def test_a_library_that_is_linked_with_another_sdk_names_both_and_the_fix(wheel_without_emulator, tmp_path):
+    """The wheel without its declaration is like one without kernels, whose file name names no SDK."""
     program = Program(tmp_path / "env", wheel_without_emulator)
     [file] = (tmp_path / "env").rglob("libsdk_pack.so.sdk")
     assert "sdk_pack" in refused(program.report(None))
     file.unlink()
     status, error = program.report(None)["packs"]["sdk_pack"]
-    assert status == "failed" and "libmusart.so.4: cannot open shared object file" in error
+    assert status == "incompatible" and "libsdk_pack.so needs libmusart.so.4" in error
+    lines = error.splitlines()
+    assert "built with an SDK of another major version" in lines[1]
+    assert lines[2].startswith("Fix: ") and lines[2].endswith("wheels for the emulator> sdk-pack")
+    assert lines[3] == "To run without it: export TORCH_MUSA_DISABLE_PACKS=sdk_pack"
+    # A program gets the same text as a warning, before it can miss an operator of the pack.
+    done = program.run(None, "-c", "import torch; torch.ones(1, device='musa'); print('goes on')")
+    assert done.stdout.strip() == "goes on" and error.splitlines()[0] in done.stderr, done.stderr
+    assert "PackWarning" in done.stderr and lines[2] in done.stderr
+    done = program.run(None, "-m", "torch_musa", "packs")
+    assert "PackWarning" not in done.stderr and lines[2] in done.stdout
 
 
 def test_doctor_and_a_strict_program_end_with_the_message(
@@ -242,6 +251,39 @@ def test_doctor_and_a_strict_program_end_with_the_message(
 
 
 # -- the build of the wheels for an SDK
+
+
+@pytest.mark.parametrize("driver", [True, False])
+def test_a_build_without_the_library_of_the_driver_names_the_container(driver, tmp_path):
+    home = vendor_sdk.linkable(tmp_path / "musa", "5.2.0")
+    if not driver:
+        for file in (home / "lib").glob("libmusa.so*"):
+            file.unlink()
+    module = ROOT / "packages" / "musa-runtime" / "cmake" / "MusaSdk.cmake"
+    (tmp_path / "CMakeLists.txt").write_text(
+        f"cmake_minimum_required(VERSION 3.22)\nproject(probe LANGUAGES NONE)\ninclude({module})\n"
+    )
+    command = [
+        tool("cmake"),
+        f"-DPython_EXECUTABLE={sys.executable}",
+        "-S",
+        str(tmp_path),
+        "-B",
+        str(tmp_path / "build"),
+    ]
+    done = subprocess.run(command, env=variables(home), capture_output=True, text=True, check=False)
+    said = " ".join(done.stderr.split())
+    assert (done.returncode == 0) == driver, done.stderr
+    named = "libmusa.so is neither in" in said and "Fix: install the driver, or start the container" in said
+    assert named != driver
+
+
+def test_a_stand_in_of_sdk_5_has_its_names(tmp_path):
+    home = vendor_sdk.linkable(tmp_path / "musa", "5.2.0")
+    assert sdk_wheels.kind_of(home) == "musa5"
+    names = {path.name for path in (home / "lib").iterdir()}
+    assert {"libmusart.so.5", "libmudnncxx.so.5", "libmudnncxx.so"} <= names
+    assert "libmudnn.so" not in names and (home / "include" / "mudnncxx" / "mudnn_base.h").exists()
 
 
 def test_the_emulator_and_its_packages_are_not_built_for_another_sdk():

@@ -244,10 +244,20 @@ def test_a_failed_build_stops_the_one_beside_it_and_starts_no_other():
 def test_core_leaves_out_packs_until_they_are_installed(installer, tmp_path):
     listed = tmp_path / "pyproject.toml"
     listed.write_text(listed.read_text().replace("[tool.musa]\n", "[tool.musa]\n# a device\ncore = 1\n"))
-    assert packages.install_packages(packages.Options(), core=True) == ["musa-emulator"]
+    assert packages.install_packages(packages.Options(), only=["musa-emulator"]) == ["musa-emulator"]
     assert packages.install_packages(packages.Options()) == ["musa-runtime"]
     (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.h").write_text("int changed;\n")
-    assert packages.install_packages(packages.Options(), core=True) == ["musa-emulator", "musa-runtime"]
+    both = ["musa-emulator", "musa-runtime"]
+    assert packages.install_packages(packages.Options(), only=["musa-emulator"]) == both
+
+
+def test_wheels_need_only_the_packages_that_others_are_built_with():
+    names = packages.built_against()
+    assert {"musa-emulator", "musa-runtime", "musa-port", "musa-emulator-math"} <= set(names)
+    # Their kernels take most of the time of a build.
+    assert not {"musa-ops-ported", "musa-ops-vision", "musa-ops-math", "musa-amp"} & set(names)
+    upstream = packages.upstream_packages()
+    assert all(set(upstream[name]) <= set(names) for name in packages.package_names())
 
 
 def test_a_failed_build_is_tried_again(installer):

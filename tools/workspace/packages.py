@@ -329,19 +329,29 @@ def current_stamps(options: Options) -> dict[str, str]:
     return stamps
 
 
-def install_packages(options: Options, *, core: bool = False) -> list[str]:
+def core_names() -> list[str]:
+    """Returns the leading packages that make a device."""
+    return package_names()[: parse_core_count((ROOT / "pyproject.toml").read_text())]
+
+
+def built_against() -> list[str]:
+    """Returns the packages that others are built with, in build order."""
+    upstream = upstream_packages()
+    needed = {other for others in upstream.values() for other in others}
+    return [name for name in upstream if name in needed]
+
+
+def install_packages(options: Options, *, only: Sequence[str] | None = None) -> list[str]:
     """Installs the requirements, and builds and installs packages that are not up to date; returns the names
     of those built, in order. A package that depends on nothing is built beside the requirements.
 
-    With ``core``, op packs are skipped unless installed, in which case they must match the runtime.
+    With ``only``, others are skipped unless installed, in which case they must match the runtime.
     """
-    text = (ROOT / "pyproject.toml").read_text()
     names = package_names()
     upstream = upstream_packages(ROOT)
     stamps = current_stamps(options)
-    if core:
-        count = parse_core_count(text)
-        names = names[:count] + [name for name in names[count:] if (STAMPS / name).is_file()]
+    if only is not None:
+        names = [name for name in names if name in only or (STAMPS / name).is_file()]
     outdated = [name for name in names if not matches(STAMPS / name, stamps[name])]
     steps = list(outdated)
     if requirements_outdated():

@@ -27,6 +27,7 @@ PLACES = (
     (r"packages/.*\.h", r"headers of torch (\d+\.\d+) or later", "oldest-torch"),
     (r"packages/.*\.h", r"pip install 'torch([^']*)'", "range"),
     (r"requirements-dev\.txt", r"^torch==(\d+\.\d+)", "torch"),
+    (r"packages/.*/bin/[^/.]+", r'^VERSION = "([^"]*)"', "version"),
     (r"conda/recipe\.yaml", r'^  version: "([^"]*)"', "version"),
 )
 

@@ -55,7 +55,13 @@ if(NOT TARGET musa::sdk)
     INTERFACE_LINK_LIBRARIES musa::sdk)
 
   # The driver's library comes with the SDK (emulator) or with the kernel driver, in the system's folders.
-  find_library(MUSA_DRIVER_LIBRARY musa HINTS "${MUSA_HOME}/lib" NO_CACHE REQUIRED)
+  find_library(MUSA_DRIVER_LIBRARY musa HINTS "${MUSA_HOME}/lib" NO_CACHE)
+  if(NOT MUSA_DRIVER_LIBRARY)
+    message(FATAL_ERROR
+      "The driver's library libmusa.so is neither in ${MUSA_HOME}/lib nor in the system's folders.\n"
+      "Likely causes: the driver is not installed; a container was started without the runtime that gives it the driver.\n"
+      "Fix: install the driver, or start the container with its libraries: docs/guide/gpu.md, \"In a container\".")
+  endif()
   add_library(musa::musa SHARED IMPORTED)
   set_target_properties(musa::musa PROPERTIES
     IMPORTED_LOCATION "${MUSA_DRIVER_LIBRARY}"

@@ -521,10 +521,18 @@ bool has_host() { return host_fallback.load(std::memory_order_relaxed) != nullpt
 
 void set_default_fallback(const std::string& which) { default_is_host = which == "host"; }
 
+static std::vector<c10::RegistrationHandleRAII>& registrations_of_layouts() {
+  static auto& registrations = *new std::vector<c10::RegistrationHandleRAII>();
+  return registrations;
+}
+
+void withdraw_fallbacks_of_layouts() { registrations_of_layouts().clear(); }
+
 void install_fallbacks() {
   (void)on_copy(); // a malformed TORCH_MUSA_FALLBACK is reported now instead of at a later operator
-  static std::vector<c10::RegistrationHandleRAII>& registrations = *new std::vector<c10::RegistrationHandleRAII>();
-  if (!registrations.empty()) {
+  static auto& of_keys = *new std::vector<c10::RegistrationHandleRAII>();
+  std::vector<c10::RegistrationHandleRAII>& of_layouts = registrations_of_layouts();
+  if (!of_layouts.empty()) {
     return;
   }
   auto& dispatcher = c10::Dispatcher::singleton();
@@ -534,11 +542,13 @@ void install_fallbacks() {
       {DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrPrivateUse1},
       {DispatchKey::QuantizedCPU, DispatchKey::QuantizedPrivateUse1},
       {DispatchKey::NestedTensorCPU, DispatchKey::NestedTensorPrivateUse1}};
-  registrations.push_back(dispatcher.registerFallback(
-      DispatchKey::PrivateUse1, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), "torch_musa fallback"));
-  for (const auto& [cpu_key, musa_key] : layouts) {
-    registrations.push_back(dispatcher.registerFallback(
-        musa_key, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), "torch_musa fallback"));
+  if (of_keys.empty()) {
+    of_keys.push_back(dispatcher.registerFallback(
+        DispatchKey::PrivateUse1, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), "torch_musa fallback"));
+    for (const auto& [cpu_key, musa_key] : layouts) {
+      of_keys.push_back(dispatcher.registerFallback(
+          musa_key, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), "torch_musa fallback"));
+    }
   }
   // A composite kernel of torch has precedence over a backend fallback. If torch's CPU has its own kernel for a layout, the
   // composite one is for other layouts or only raises, so ours must be registered for the same key.
@@ -549,7 +559,7 @@ void install_fallbacks() {
     }
     for (const auto& [cpu_key, musa_key] : layouts) {
       if (handle->hasKernelForDispatchKey(cpu_key) && !handle->hasKernelForDispatchKey(musa_key)) {
-        registrations.push_back(dispatcher.registerImpl(
+        of_layouts.push_back(dispatcher.registerImpl(
             name, musa_key, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), std::nullopt, nullptr,
             "torch_musa fallback"));
       }

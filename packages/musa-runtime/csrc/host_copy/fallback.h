@@ -21,6 +21,9 @@ c10::KernelFunction fallback_kernel(const std::string& which);
 
 // Registers the backend fallback for musa tensors of every layout. Idempotent.
 void install_fallbacks();
+// Removes what install_fallbacks() registered for single operators, until its next call. A pack that registers a kernel for one
+// of these operators with torch would otherwise replace ours, of which torch warns.
+void withdraw_fallbacks_of_layouts();
 // Selects the backend fallback for operators without an installed kernel.
 void set_default_fallback(const std::string& which);
 

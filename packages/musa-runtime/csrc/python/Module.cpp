@@ -59,7 +59,9 @@ void bind_state(py::module_& m) {
         "Cannot use the musa device in a forked subprocess. Fix: start workers with the 'spawn' method.");
     c10::musa::warn_if_visible_devices_changed();
     torch::utils::register_fork_handler_for_device_init(c10::DeviceType::PrivateUse1);
+    OpRegistry::get().packs_are_loaded();
     at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
+    OpRegistry::get().install(); // again, if the device was used before the packs were loaded
   });
   m.def("is_in_bad_fork", &is_in_bad_fork);
   m.def("runtime_version", [] {
@@ -204,6 +206,7 @@ void bind_registry(py::module_& m) {
     OpRegistry::get().add(name, {});
     musa_runtime::set_provider_rank(name, rank);
   });
+  m.def("ops_await_packs", [] { OpRegistry::get().await_packs(); });
   m.def("ops_declared", [] { return OpRegistry::get().declared(); });
   m.def("ops_providers", [] { return OpRegistry::get().providers(); });
   m.def("take_pack_failures", [] {
@@ -246,6 +249,7 @@ void bind_registry(py::module_& m) {
 } // namespace
 
 PYBIND11_MODULE(_C, m) {
+  OpRegistry::get().await_packs();
   // torch's own translation, so that an SDK failure is raised as torch.AcceleratorError and exhausted memory as
   // torch.OutOfMemoryError. pybind11 translates other exceptions.
   py::register_local_exception_translator([](std::exception_ptr pointer) {

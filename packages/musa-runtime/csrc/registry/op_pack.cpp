@@ -7,6 +7,7 @@
 #include <registry/op_registry.h>
 
 #include <c10/util/FunctionRef.h>
+#include <c10/util/ScopeExit.h>
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -136,6 +137,13 @@ std::vector<PackFailure> take_pack_failures() {
 
 void load_pack(const std::string& path, int rank) {
   const std::vector<std::string> before = OpRegistry::get().providers();
+  // The pack's rank is known only when it has loaded, and decides which of its kernels are installed.
+  const bool paused = OpRegistry::get().pause();
+  const auto resume = c10::make_scope_exit([paused] {
+    if (paused) {
+      OpRegistry::get().install();
+    }
+  });
   // Never closed: the registry and torch's dispatcher keep pointers into it.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

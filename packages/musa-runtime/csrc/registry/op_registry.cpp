@@ -129,11 +129,14 @@ struct OpRegistry::State {
   OpPolicy from_environment;
   MeasuredOrders measured;
   bool active = false;
+  bool awaits_packs = false;
+  bool read_environment = false;
 
   bool fits(Candidate& candidate, const c10::OperatorHandle& op);
 
   void install_op(const std::string& op);
   void install_all();
+  bool pause();
   void replace_policy(OpPolicy wanted);
   void check_providers(const OpPolicy& wanted) const;
   // The operators that match a pattern and whose provider a policy can choose; raises if there are none.
@@ -392,14 +395,45 @@ void OpRegistry::install() {
   if (state_.active) {
     return;
   }
-  const char* spec = std::getenv("TORCH_MUSA_OPS");
-  if (spec != nullptr && *spec != '\0') {
-    state_.from_environment = state_.read_policy(spec, "TORCH_MUSA_OPS");
+  if (!state_.awaits_packs && !state_.read_environment) {
+    const char* spec = std::getenv("TORCH_MUSA_OPS");
+    if (spec != nullptr && *spec != '\0') {
+      state_.from_environment = state_.read_policy(spec, "TORCH_MUSA_OPS");
+    }
+    state_.policy = state_.from_environment;
+    state_.read_environment = true;
   }
-  state_.policy = state_.from_environment;
   install_fallbacks();
   state_.active = true;
   state_.install_all();
+}
+
+bool OpRegistry::pause() {
+  std::lock_guard<std::mutex> lock(state_.mutex);
+  return state_.pause();
+}
+
+void OpRegistry::await_packs() {
+  std::lock_guard<std::mutex> lock(state_.mutex);
+  state_.awaits_packs = true;
+  state_.pause();
+}
+
+void OpRegistry::packs_are_loaded() {
+  std::lock_guard<std::mutex> lock(state_.mutex);
+  if (state_.awaits_packs) {
+    state_.awaits_packs = false;
+    state_.pause();
+  }
+}
+
+bool OpRegistry::State::pause() {
+  if (!active) {
+    return false;
+  }
+  withdraw_fallbacks_of_layouts();
+  active = false;
+  return true;
 }
 
 void OpRegistry::set_policy(const std::string& spec) {

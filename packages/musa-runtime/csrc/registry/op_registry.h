@@ -87,8 +87,16 @@ class C10_MUSA_API OpRegistry {
   std::vector<PackFailure> check_late_operators();
 
   // Reads TORCH_MUSA_OPS and TORCH_MUSA_FALLBACK and installs everything declared so far; later additions are installed
-  // immediately. Called once, when the device is first used.
+  // immediately. Called when the device is first used.
   void install();
+  // Ends that until the next install(), for the time in which packs are loaded. Installed kernels remain. Returns false, and
+  // does nothing, before the first install().
+  bool pause();
+  // Between these calls, Python has not loaded its packs: install() does not read TORCH_MUSA_OPS, which may name them, and
+  // packs_are_loaded() lets the next install() install everything again. Pinned memory, a generator or a C++ library may use
+  // the device before, and no operator's provider may depend on that.
+  void await_packs();
+  void packs_are_loaded();
 
   // The policy may change while other threads call operators: each call follows the old order or the new one to its end.
   // Only the first pin of an operator that has no candidate changes the dispatcher's own table, which torch does not guard.

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import sys
 import threading
 import time
 
-from . import sdk
+from . import link_names, sdk
 from ._build import ABI, NEWEST_TORCH, OLDEST_TORCH
 from .errors import (
     AbiMismatchError,
@@ -248,43 +247,14 @@ def _check_abi(library: ctypes.CDLL) -> None:
 
 def _open(result: LoadResult, path: str, fix: Callable[[], str | None]) -> ctypes.CDLL:
     try:
-        # RTLD_GLOBAL: packs and the extension are linked against these libraries by name and must use this
-        # copy.
-        library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        library = link_names.load(path, result.sdk, link_names.open_globally)
     except OSError as error:
         result.attempts.append((path, str(error)))
-        _check_link_name(result, os.path.basename(path), str(error))
+        if found := link_names.explain(result.sdk, "musa-runtime", os.path.basename(path), str(error)):
+            raise found from error
         raise _load_error(result, f"{os.path.basename(path)} cannot be loaded", fix()) from error
     result.attempts.append((path, "ok"))
     return library
-
-
-def _check_link_name(result: LoadResult, library: str, reason: str) -> None:
-    """Raises the error for a library that needs one of the SDK by a name that the loaded SDK does not have.
-
-    A library needs the SDK's by the name that these had at the build: libmusart.so with the emulator,
-    libmusart.so.4 or libmusart.so.5 with the vendor's.
-    """
-    found = re.match(r"(lib(?:mu[a-z]+|mccl)\.so[.\d]*): cannot open shared object file", reason)
-    home = result.sdk.home if result.sdk else None
-    if found is None or home is None:
-        return
-    name, folder = found[1], os.path.join(home, "lib")
-    present = os.path.exists(os.path.join(folder, name))
-    if present:
-        command = f'export LD_LIBRARY_PATH="{folder}:$LD_LIBRARY_PATH"'
-        cause = f"{folder} is not on the search path of libraries"
-    else:
-        from .installation import command_of_another_build
-
-        here = sdk.title(result.sdk.kind or "musa")  # type: ignore[union-attr]
-        command = command_of_another_build("musa-runtime", "", here)
-        cause = "the wheel was built with an SDK of another major version, or MUSA_HOME names another SDK"
-    raise LibraryLoadError(
-        f"{library} needs {name}, the name of a library of the SDK that it was built with, and the libraries "
-        f"of {home} have other names.\nLikely cause: {cause}.\nFix: {command}",
-        command,
-    )
 
 
 def _load_error(result: Any, headline: str, command: str | None) -> LibraryLoadError:

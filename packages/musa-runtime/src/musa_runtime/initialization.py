@@ -114,6 +114,7 @@ def _initialize() -> None:
             return
         _initializing = True
         try:
+            native.ops_await_packs()
             packs = _pack_loader() if _pack_loader is not None else None
             policy.check_environment()
             if native.device_count() == 0:

@@ -71,7 +71,12 @@ def table(pattern: str | None = None) -> list[dict[str, Any]]:
 
 def _in_order(candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
     excluded = len(candidates)
-    return sorted(candidates, key=lambda c: excluded if c["rank"] is None else c["rank"])
+
+    def place(candidate: dict[str, Any]) -> tuple[int, str]:
+        rank = candidate["rank"]
+        return (excluded, candidate["provider"]) if rank is None else (rank, "")
+
+    return sorted(candidates, key=place)
 
 
 def offers() -> dict[str, int]:

@@ -6,7 +6,7 @@ For profiles inside the program, use `torch.profiler`::
 
     with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.MUSA]) as prof:
         step()
-    print(prof.key_averages().table(sort_by="self_musa_time_total"))
+    print(prof.key_averages().table(sort_by="self_device_time_total"))
 """
 
 from __future__ import annotations

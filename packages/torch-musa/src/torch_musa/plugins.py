@@ -7,6 +7,9 @@ others from loading. Here each pack ends as a :class:`PackRecord`, loaded or wit
 load at the first use of the device; `import_hooks.py` and `pack_modules.py` run before. The contract is
 described in `musa_runtime/hookspecs.py`.
 
+A program gets a :class:`PackWarning` for each pack that was not loaded, before it can call an operator that
+only this pack has.
+
 Environment: `TORCH_MUSA_DISABLE_PACKS` (names, comma-separated, or `all`), `TORCH_MUSA_STRICT=1` (the first
 failure is raised), `TORCH_MUSA_TRACE_PACKS=1` (every hook call on stderr).
 """
@@ -19,16 +22,21 @@ import re
 import shlex
 import sys
 import time
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 import pluggy
 
 import musa_runtime
-from musa_runtime import hookspecs, installation, ops, sdk, switches
+from musa_runtime import hookspecs, installation, link_names, ops, sdk, switches
 from musa_runtime.errors import ContractVersionError, PackError
 
 from . import entry_points, import_hooks, pack_modules, pins
+
+
+class PackWarning(UserWarning):
+    """A pack was not loaded: the cause and the fix."""
 
 
 @dataclass
@@ -90,7 +98,8 @@ def load_packs(strict=None):
     """Loads every installed pack once; later calls return the same records.
 
     Args:
-        strict (bool, optional): raise the first failure; default: `TORCH_MUSA_STRICT`.
+        strict (bool, optional): raise the first failure; default: `TORCH_MUSA_STRICT`. Without this argument
+            failures that are not raised are warnings; a command that passes False prints them itself.
 
     Raises:
         PackError: the first failure, if strict.
@@ -98,6 +107,7 @@ def load_packs(strict=None):
     """
     global _records
     raises = switches.flag("TORCH_MUSA_STRICT") if strict is None else strict
+    first = _records is None
     if _records is None:
         _check_disabled()
         manager()  # here, because an invalid setting is no failure of a pack
@@ -112,6 +122,10 @@ def load_packs(strict=None):
         for record in _records:
             if record.error is not None:
                 raise record.error.with_traceback(None)
+    elif strict is None and first:
+        for record in _records:
+            if record.error is not None:
+                warnings.warn(str(record.error), PackWarning, stacklevel=1)
     return records()
 
 
@@ -343,6 +357,15 @@ def _check_sdk(record, libraries):
         )
 
 
+def _check_link_names(record, path, error):
+    """Raises an _SdkError if a library was refused because it needs one that the SDK has by another name."""
+    here = musa_runtime.load().sdk
+    reason = link_names.reason_of(error)
+    if found := link_names.explain(here, record.dist, os.path.basename(path), reason):
+        text = f"{_title(record)} was not loaded: {found}\nTo run without it: {_disable(record)}"
+        raise _SdkError(text, found.command) from error
+
+
 def _import_and_register(record, entry):
     record.plugin = plugin = entry.load()
     plugins = manager()
@@ -367,7 +390,11 @@ def _import_and_register(record, entry):
         before = ops.offers()
         try:
             for path in libraries:
-                torch.ops.load_library(path)
+                try:
+                    link_names.load(path, musa_runtime.load().sdk, torch.ops.load_library)
+                except OSError as error:
+                    _check_link_names(record, path, error)
+                    raise
                 # A library whose kernels are rejected still loads, because dlopen cannot pass
                 # exceptions on.
                 if failures := ops.take_pack_failures():
