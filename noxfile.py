@@ -80,3 +80,15 @@ def torchada(session: nox.Session) -> None:
         *session.posargs,
         external=True,
     )
+
+
+@nox.session
+def vllm(session: nox.Session) -> None:
+    """Serve whole models with vLLM on the emulator; needs the package index and 6 GB of disk."""
+    session.run(
+        str(ROOT / ".venv/bin/python"),
+        "-m",
+        "tests.vllm_torch_musa.environment",
+        *session.posargs,
+        external=True,
+    )

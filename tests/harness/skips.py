@@ -30,6 +30,7 @@ PERMANENT_REASONS = {
     "torchvision": "torchvision is not installed; the tests do not require it",
     "timm": "timm is not installed; the tests do not require it",
     "triton": "Triton is not installed; the tests do not require it",
+    "vllm": "vLLM has an environment of its own, which does not exist: nox -s vllm",
     "manual": "the tools of the manual are not installed: python3 tools/dev.py docs",
     "glibc-tools": "needs a tool of this operating system's developer package",
 }

@@ -73,6 +73,7 @@ SUITES: dict[str, Suite] = {
     "sdk_programs": Suite(20, _packages("musa-emulator")),
     "soak": Suite(70, (), when_changed=True),
     "tools": Suite(180, ("tools/", "conda/", "docker/", "pyproject.toml"), when_changed=True),
+    "vllm_torch_musa": Suite(20, _packages("vllm-torch-musa")),
     "torch_musa": Suite(890, _packages("torch-musa")),
 }
 

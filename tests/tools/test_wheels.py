@@ -30,7 +30,7 @@ pytestmark = pytest.mark.once
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = "mudnn,ported,math,port,amp,distributed,compile,vision,serving,compat,as-cuda,emulator"
 # Python alone, or no torch.
-WITHOUT_TORCH = {"musa-emulator", "torch-musa", "musa-port", "musa-as-cuda"}
+WITHOUT_TORCH = {"musa-emulator", "torch-musa", "musa-port", "musa-as-cuda", "vllm-torch-musa"}
 
 
 def project(name: str, minor: str = musa_runtime.TORCH_MINOR, sdk: str = "emulator") -> dict:

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Attention with a paged cache: `torch.ops.musa_serving.paged_attention` as an attention backend of vLLM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from vllm.utils.torch_utils import is_quantized_kv_cache
+from vllm.v1.attention.backend import (
+    AttentionBackend,
+    AttentionCGSupport,
+    AttentionImpl,
+    AttentionLayer,
+    AttentionMetadata,
+    AttentionMetadataBuilder,
+    AttentionType,
+    CommonAttentionMetadata,
+)
+from vllm.v1.attention.backends.registry import register_backend
+
+if TYPE_CHECKING:
+    from vllm.config import VllmConfig
+    from vllm.config.cache import CacheDType
+    from vllm.v1.kv_cache_interface import KVCacheSpec
+
+FLOAT8 = {"fp8": torch.float8_e4m3fn, "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
+
+
+@dataclass
+class PagedMetadata(AttentionMetadata):
+    """The operator's arguments that the layers of a batch share; docs/design/serving.md has their shapes."""
+
+    num_actual_tokens: int
+    max_query_length: int
+    max_sequence_length: int
+    query_starts: torch.Tensor
+    sequence_lengths: torch.Tensor
+    block_table: torch.Tensor
+    causal: bool
+
+
+class PagedMetadataBuilder(AttentionMetadataBuilder[PagedMetadata]):
+    """Builds the metadata of a batch without a copy: the operator takes vLLM's tensors as they are."""
+
+    # The operator reads nothing on the host, so a graph of decoding steps may hold it.
+    _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.UNIFORM_BATCH
+
+    def __init__(
+        self,
+        kv_cache_spec: KVCacheSpec,
+        layer_names: list[str],
+        vllm_config: VllmConfig,
+        device: torch.device,
+    ) -> None:
+        super().__init__(kv_cache_spec, layer_names, vllm_config, device)
+
+    def build(
+        self,
+        common_prefix_len: int,
+        common_attn_metadata: CommonAttentionMetadata,
+        fast_build: bool = False,
+    ) -> PagedMetadata:
+        common = common_attn_metadata
+        if not isinstance(common.causal, bool):
+            raise NotImplementedError("A batch that mixes causal and other sequences is not served on musa.")
+        return PagedMetadata(
+            num_actual_tokens=common.num_actual_tokens,
+            max_query_length=common.max_query_len,
+            max_sequence_length=common.max_seq_len,
+            query_starts=common.query_start_loc,
+            sequence_lengths=common.seq_lens,
+            block_table=common.block_table_tensor,
+            causal=common.causal,
+        )
+
+
+class PagedAttention(AttentionImpl[PagedMetadata]):
+    """One attention layer."""
+
+    def __init__(
+        self,
+        num_heads: int,
+        head_size: int,
+        scale: float,
+        num_kv_heads: int | None = None,
+        alibi_slopes: list[float] | None = None,
+        sliding_window: int | None = None,
+        kv_cache_dtype: str = "auto",
+        logits_soft_cap: float | None = None,
+        attn_type: str = AttentionType.DECODER,
+        kv_sharing_target_layer_name: str | None = None,
+        sinks: torch.Tensor | None = None,
+    ) -> None:
+        self.num_heads = num_heads
+        self.head_size = head_size
+        self.scale = float(scale)
+        self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        self.alibi_slopes = (
+            None if alibi_slopes is None else torch.tensor(alibi_slopes, dtype=torch.float32, device="musa")
+        )
+        # Both count the keys that a query sees, its own included.
+        self.window = -1 if sliding_window is None else sliding_window
+        self.kv_cache_dtype = kv_cache_dtype
+        self.soft_cap = logits_soft_cap or 0.0
+        self.attn_type = attn_type
+        self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
+        self.sinks = sinks
+
+    def _caches(self, kv_cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns views [blocks, block_size, kv_heads, size] of [blocks, kv_heads, block_size, sizes]."""
+        if is_quantized_kv_cache(self.kv_cache_dtype):
+            kv_cache = kv_cache.view(FLOAT8[self.kv_cache_dtype])
+        key_cache, value_cache = kv_cache.transpose(1, 2).split(
+            [self.head_size, kv_cache.shape[-1] - self.head_size], dim=-1
+        )
+        return key_cache, value_cache
+
+    def _scales(self, layer: AttentionLayer) -> dict[str, torch.Tensor]:
+        if not is_quantized_kv_cache(self.kv_cache_dtype):
+            return {}
+        return {"key_scale": layer._k_scale, "value_scale": layer._v_scale}
+
+    def do_kv_cache_update(
+        self,
+        layer: AttentionLayer,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        kv_cache: torch.Tensor,
+        slot_mapping: torch.Tensor,
+    ) -> None:
+        """Writes keys and values of shape [tokens, kv_heads, size] to the cache."""
+        # vLLM pads the tokens for a graph; the slots of the padding are negative, or absent.
+        tokens = slot_mapping.shape[0]
+        torch.ops.musa_serving.reshape_and_cache(
+            key[:tokens], value[:tokens], *self._caches(kv_cache), slot_mapping, **self._scales(layer)
+        )
+
+    def forward(
+        self,
+        layer: AttentionLayer,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        kv_cache: torch.Tensor,
+        attn_metadata: PagedMetadata,
+        output: torch.Tensor,
+        output_scale: torch.Tensor | None = None,
+        output_block_scale: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Writes attention of queries [tokens, heads, head_size] to `output`, [tokens, heads, value size]."""
+        if output_scale is not None or output_block_scale is not None:
+            raise NotImplementedError("Attention that quantizes its result is not served on musa.")
+        if attn_metadata is None:  # The run that measures memory has no cache.
+            return output.fill_(0)
+        tokens = attn_metadata.num_actual_tokens
+        torch.ops.musa_serving.paged_attention.out(
+            query[:tokens],
+            *self._caches(kv_cache),
+            attn_metadata.block_table,
+            attn_metadata.query_starts,
+            attn_metadata.sequence_lengths,
+            attn_metadata.max_query_length,
+            attn_metadata.max_sequence_length,
+            scale=self.scale,
+            causal=attn_metadata.causal,
+            window=self.window,
+            soft_cap=self.soft_cap,
+            alibi_slopes=self.alibi_slopes,
+            sinks=self.sinks,
+            **self._scales(layer),
+            out=output[:tokens],
+        )
+        return output
+
+
+class PagedBackend(AttentionBackend):
+    """The attention backend of models whose cache holds keys and values."""
+
+    supported_dtypes: ClassVar[list[torch.dtype]] = [torch.float16, torch.bfloat16, torch.float32]
+    supported_kv_cache_dtypes: ClassVar[list[CacheDType]] = ["auto", "float16", "bfloat16", *FLOAT8]
+    forward_includes_kv_cache_update = False
+
+    @staticmethod
+    def get_name() -> str:
+        return "MUSA_PAGED"
+
+    @staticmethod
+    def get_impl_cls() -> type[PagedAttention]:
+        return PagedAttention
+
+    @staticmethod
+    def get_builder_cls() -> type[PagedMetadataBuilder]:
+        return PagedMetadataBuilder
+
+    @classmethod
+    def supports_sink(cls) -> bool:
+        return True
+
+    @classmethod
+    def supports_sliding_window(cls) -> bool:
+        return True
+
+    @classmethod
+    def supports_non_causal(cls) -> bool:
+        return True
+
+
+# An attention layer looks the name of its backend up in vLLM's table.
+register_backend(PagedBackend.get_name(), f"{__name__}.{PagedBackend.__qualname__}")
