@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from vllm.compilation.counter import compilation_counter
@@ -44,15 +43,7 @@ class GraphWrapper(CUDAGraphWrapper):
 
     def _capture(self, entry: CUDAGraphEntry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         graph = torch.musa.MUSAGraph()
-        with ExitStack() as stack:
-            if self.cudagraph_options.gc_disable:
-                # The pieces of one model follow each other; a collection for each would take most of the
-                # time.
-                stack.enter_context(patch("gc.collect", lambda *_args, **_kwargs: 0))
-                stack.enter_context(patch("torch.accelerator.empty_cache", lambda: None))
-            stack.enter_context(
-                torch.musa.graph(graph, pool=self.graph_pool, stream=torch.musa.current_stream())
-            )
+        with torch.musa.graph(graph, pool=self.graph_pool, stream=torch.musa.current_stream()):
             entry.output = self.runnable(*args, **kwargs)
         entry.cudagraph = graph
         compilation_counter.num_cudagraph_captured += 1
