@@ -15,7 +15,7 @@ pytestmark = pytest.mark.once
 def test_each_fault_replaces_a_text_that_occurs_once(tmp_path):
     control, *faults = load()
     assert problems([control, *faults], copies.ROOT) == []
-    assert control.id == CONTROL and len(faults) == 42
+    assert control.id == CONTROL
     assert {fault.package for fault in faults} == set(packages.package_names())
 
     (tmp_path / "a.cpp").write_text("x = 1;\nx = 1;\ny = 2;\n")
