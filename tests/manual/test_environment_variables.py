@@ -24,8 +24,8 @@ READ = re.compile(
 PREFIXED = re.compile(r"""(?<!\.)\b(?:flag|number)\("([A-Z][A-Z0-9_]+)""")
 # All names of a row of docs/guide/environment.md, whatever their prefix.
 GUIDE_ROW = re.compile(r"^\| (`[A-Z][A-Z0-9_]+`(?:, `[A-Z][A-Z0-9_]+`)*) \|", re.MULTILINE)
-# Upper-case words of other kinds: error codes of the driver, macros, CMake's variables, a name of torch.cuda, names of
-# attention backends.
+# Upper-case words of other kinds: error codes of the driver, macros, CMake's variables, a name of torch.cuda,
+# names of attention backends.
 OTHER = re.compile(
     r"MUPTI_ERROR_|PYTORCH_RELEASES_CODE_CC$|MUSA_(ERROR_|SUCCESS$|KERNEL|RUNTIME_ABI$|OP_PACK|LATENT$|PAGED$)"
     r"|.*_(DIR|FOUND|VERSION)$"

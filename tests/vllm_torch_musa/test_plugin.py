@@ -25,6 +25,7 @@ ALLOWED = {
     "musa_runtime",
     "os",
     "torch",
+    "torch_musa",
     "typing",
     "unittest",
     "vllm",

@@ -18,7 +18,9 @@ def test_a_flat_run_has_no_violation():
 @pytest.mark.parametrize("name", SLACK._fields)
 def test_a_resource_that_grows_by_a_little_in_each_round_is_named(name):
     step = getattr(SLACK, name) // 8 + 1
-    leaking = [reading._replace(**{name: getattr(reading, name) + turn * step}) for turn, reading in enumerate(FLAT)]
+    leaking = [
+        reading._replace(**{name: getattr(reading, name) + turn * step}) for turn, reading in enumerate(FLAT)
+    ]
     (line,) = violations(growth(leaking))
     assert line.startswith(f"{name} grew by")
 

@@ -52,13 +52,17 @@ def growth(readings: Sequence[Reading]) -> dict[str, float]:
         raise ValueError(f"{len(readings)} readings say nothing about growth; {FEWEST_READINGS} are needed.")
     third = len(readings) // 3
     parts = readings[:third], readings[-third:]
-    first, last = ({name: statistics.median(getattr(r, name) for r in part) for name in SLACK._fields} for part in parts)
+    first, last = (
+        {name: statistics.median(getattr(r, name) for r in part) for name in SLACK._fields} for part in parts
+    )
     return {name: last[name] - first[name] for name in SLACK._fields}
 
 
 def violations(grown: dict[str, float]) -> list[str]:
     """Returns a line for each resource that grew by more than allowed."""
-    return [f"{name} grew by {grown[name]:,.0f}" for name in SLACK._fields if grown[name] > getattr(SLACK, name)]
+    return [
+        f"{name} grew by {grown[name]:,.0f}" for name in SLACK._fields if grown[name] > getattr(SLACK, name)
+    ]
 
 
 def read(processes: Sequence) -> Reading:
@@ -66,7 +70,9 @@ def read(processes: Sequence) -> Reading:
     memory = 0
     for process in processes:
         rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-        memory += 1024 * sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private_Dirty"))
+        memory += 1024 * sum(
+            int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private_Dirty")
+        )
     return Reading(memory, sum(p.num_fds() for p in processes), sum(p.num_threads() for p in processes))
 
 
@@ -75,7 +81,9 @@ def main() -> int:
     import psutil
     import serve
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -93,7 +101,10 @@ def main() -> int:
                 answers += asyncio.run(serve.load(address, count, at_once))
                 expected += serve.expected(count)
                 readings.append(read([server, *server.children(recursive=True)]))
-                print(f"{time.monotonic() - begin:5.0f} s  {sum(answers.values()):,} answers  {readings[-1]}", flush=True)
+                print(
+                    f"{time.monotonic() - begin:5.0f} s  {sum(answers.values()):,} answers  {readings[-1]}",
+                    flush=True,
+                )
     # The first rounds fill caches of torch and of the C library.
     grown = growth(readings[len(readings) // 10 :])
     wrong = violations(grown) + [f"answers: {answers}, expected: {expected}"] * (answers != expected)

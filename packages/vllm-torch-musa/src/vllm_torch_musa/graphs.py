@@ -16,6 +16,8 @@ from vllm.config import CUDAGraphMode
 from vllm.distributed.parallel_state import GraphCaptureContext
 from vllm.forward_context import get_forward_context, is_forward_context_available
 
+from torch_musa import musa
+
 
 class GraphWrapper(CUDAGraphWrapper):
     """Records a graph for each size of batch on its first call, and replays it afterwards.
@@ -42,8 +44,8 @@ class GraphWrapper(CUDAGraphWrapper):
         return entry.output
 
     def _capture(self, entry: CUDAGraphEntry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        graph = torch.musa.MUSAGraph()
-        with torch.musa.graph(graph, pool=self.graph_pool, stream=torch.musa.current_stream()):
+        graph = musa.MUSAGraph()
+        with musa.graph(graph, pool=self.graph_pool, stream=musa.current_stream()):
             entry.output = self.runnable(*args, **kwargs)
         entry.cudagraph = graph
         compilation_counter.num_cudagraph_captured += 1
@@ -52,7 +54,7 @@ class GraphWrapper(CUDAGraphWrapper):
 @contextmanager
 def graph_capture(device: torch.device) -> Iterator[GraphCaptureContext]:
     """Runs the block on a stream of its own, on which graphs can be captured."""
-    stream = torch.musa.Stream(device)
-    stream.wait_stream(torch.musa.current_stream(device))
-    with torch.musa.stream(stream):
+    stream = musa.Stream(device)
+    stream.wait_stream(musa.current_stream(device))
+    with musa.stream(stream):
         yield GraphCaptureContext(stream)

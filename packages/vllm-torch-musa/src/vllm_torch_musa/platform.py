@@ -11,6 +11,8 @@ import torch
 from vllm.logger import init_logger
 from vllm.platforms.interface import DeviceCapability, Platform, PlatformEnum
 
+from torch_musa import musa
+
 if TYPE_CHECKING:
     from vllm.config import VllmConfig
     from vllm.config.kernel import IrOpPriorityConfig
@@ -99,32 +101,32 @@ class MusaPlatform(Platform):
 
     @classmethod
     def get_device_name(cls, device_id: int = 0) -> str:
-        return torch.musa.get_device_name(device_id)
+        return musa.get_device_name(device_id)
 
     @classmethod
     def get_device_uuid(cls, device_id: int = 0) -> str:
-        return str(torch.musa.get_device_properties(device_id).uuid)
+        return str(musa.get_device_properties(device_id).uuid)
 
     @classmethod
     def get_device_total_memory(cls, device_id: int = 0) -> int:
-        return torch.musa.get_device_properties(device_id).total_memory
+        return musa.get_device_properties(device_id).total_memory
 
     @classmethod
     def get_current_memory_usage(cls, device: torch.types.Device | None = None) -> float:
-        torch.musa.reset_peak_memory_stats(device)
-        return torch.musa.max_memory_allocated(device)
+        musa.reset_peak_memory_stats(device)
+        return musa.max_memory_allocated(device)
 
     @classmethod
     def num_compute_units(cls, device_id: int = 0) -> int:
-        return torch.musa.get_device_properties(device_id).multi_processor_count
+        return musa.get_device_properties(device_id).multi_processor_count
 
     @classmethod
     def set_device(cls, device: torch.device) -> None:
-        torch.musa.set_device(device)
+        musa.set_device(device)
 
     @classmethod
     def manual_seed_all(cls, seed: int) -> None:
-        torch.musa.manual_seed_all(seed)
+        musa.manual_seed_all(seed)
 
     @classmethod
     def check_if_supports_dtype(cls, dtype: torch.dtype) -> None:

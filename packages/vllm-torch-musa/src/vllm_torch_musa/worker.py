@@ -14,6 +14,8 @@ from vllm.utils.torch_utils import set_random_seed
 from vllm.v1.worker.gpu_worker import Worker, init_worker_distributed_environment
 from vllm.v1.worker.utils import request_memory
 
+from torch_musa import musa
+
 from . import layers  # noqa: F401 - registers the layers before the model is built
 from .model_runner import MusaModelRunner
 
@@ -32,7 +34,7 @@ class MusaWorker(Worker):
             if replica is None:
                 replica = parallel.data_parallel_index
             self.local_rank += replica * parallel.world_size
-        count = torch.musa.device_count()
+        count = musa.device_count()
         if self.local_rank >= count:
             raise ValueError(
                 f"Rank {self.rank} needs the musa device {self.local_rank}, and {count} are visible.\n"
@@ -40,7 +42,7 @@ class MusaWorker(Worker):
             )
         index = current_platform.logical_device_id_to_visible_device_id(self.local_rank)
         self.device = torch.device("musa", index)
-        torch.musa.set_device(self.device)
+        musa.set_device(self.device)
         if not hasattr(torch.ops.musa_serving, "paged_attention"):
             from musa_runtime import installation
 
@@ -61,7 +63,7 @@ class MusaWorker(Worker):
         )
         set_random_seed(self.model_config.seed)
         gc.collect()
-        torch.musa.empty_cache()
+        musa.empty_cache()
         self.init_snapshot = MemorySnapshot(device=self.device)
         self.requested_memory = request_memory(self.init_snapshot, self.cache_config)
         self._init_workspace_and_model_runner()
