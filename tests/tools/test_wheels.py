@@ -28,7 +28,7 @@ else:
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = "mudnn,ported,math,port,amp,distributed,compile,vision,serving,compat,as-cuda,emulator"
+EXTRAS = "mudnn,ported,math,port,amp,distributed,compile,vision,serving,vllm,compat,as-cuda,emulator"
 # Python alone, or no torch.
 WITHOUT_TORCH = {"musa-emulator", "torch-musa", "musa-port", "musa-as-cuda", "vllm-torch-musa"}
 
