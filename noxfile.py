@@ -20,6 +20,10 @@ def dev(session: nox.Session, *arguments: str) -> None:
     session.run("python3", "tools/dev.py", *arguments, external=True)
 
 
+def module(session: nox.Session, name: str) -> None:
+    session.run(str(ROOT / ".venv/bin/python"), "-m", name, *session.posargs, external=True)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check format, rules and types."""
@@ -67,28 +71,16 @@ def ecosystem(session: nox.Session) -> None:
 @nox.session
 def mutations(session: nox.Session) -> None:
     """Count the seeded faults that the tests find."""
-    session.run(str(ROOT / ".venv/bin/python"), "-m", "tests.mutations", *session.posargs, external=True)
+    module(session, "tests.mutations")
 
 
 @nox.session
 def torchada(session: nox.Session) -> None:
     """Run torchada's own tests on the emulator, in four settings; needs the package index."""
-    session.run(
-        str(ROOT / ".venv/bin/python"),
-        "-m",
-        "tests.musa_compat.torchada_suite",
-        *session.posargs,
-        external=True,
-    )
+    module(session, "tests.musa_compat.torchada_suite")
 
 
 @nox.session
 def vllm(session: nox.Session) -> None:
     """Serve whole models with vLLM on the emulator; needs the package index and 6 GB of disk."""
-    session.run(
-        str(ROOT / ".venv/bin/python"),
-        "-m",
-        "tests.vllm_torch_musa.environment",
-        *session.posargs,
-        external=True,
-    )
+    module(session, "tests.vllm_torch_musa.environment")

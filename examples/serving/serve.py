@@ -6,8 +6,7 @@
     python serve.py --model /models/Qwen3-8B -- --max-model-len 8192
 
 Arguments after `--` go to `vllm serve`. The server listens on the loopback interface alone. The exit status
-is 0 if every
-request of the load got a whole answer, or the error that it should get.
+is 0 if every request of the load got a whole answer, or the error that it should get.
 """
 
 from __future__ import annotations

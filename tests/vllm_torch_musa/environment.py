@@ -5,9 +5,8 @@
     python -m tests.vllm_torch_musa.environment [ARGUMENT...]
 
 The environment is `build/vllm`: torch's CPU build, vLLM and its dependencies as pip installs them, less
-those that need
-CUDA's libraries at import, and the wheels of `dist`. It takes 6 GB and downloads 3 GB once. Arguments go to
-pytest.
+those that need CUDA's libraries at import, and the wheels of `dist`. It takes 6 GB and downloads 3 GB once.
+Arguments go to pytest.
 """
 
 from __future__ import annotations

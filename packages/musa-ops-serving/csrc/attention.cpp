@@ -26,11 +26,6 @@ int splits_of(const Attention& a, int64_t most_keys, int processors) {
   return static_cast<int>(std::clamp<int64_t>(std::min(wanted, most_keys / kLeastKeys), 1, kMost));
 }
 
-const float* floats_of_heads(
-    const char* name, const std::optional<at::Tensor>& tensor, int64_t heads, c10::Device device) {
-  return tensor.has_value() && tensor->defined() ? check_floats(kOp, {name, *tensor}, heads, device, "head") : nullptr;
-}
-
 } // namespace
 
 at::Tensor& paged_attention_out(
@@ -87,8 +82,8 @@ at::Tensor& paged_attention_out(
   Attention a{};
   a.key_scale = check_scale(kOp, "key_scale", key_scale, kv_heads, device);
   a.value_scale = check_scale(kOp, "value_scale", value_scale, kv_heads, device);
-  a.slopes = floats_of_heads("alibi_slopes", alibi_slopes, heads, device);
-  a.sinks = floats_of_heads("sinks", sinks, heads, device);
+  a.slopes = check_floats(kOp, "alibi_slopes", alibi_slopes, heads, device, "head");
+  a.sinks = check_floats(kOp, "sinks", sinks, heads, device, "head");
   if (tokens == 0) {
     return out;
   }

@@ -144,6 +144,12 @@ const float* check_floats(const char* op, const Named& named, int64_t count, c10
   return tensor.const_data_ptr<float>();
 }
 
+const float* check_floats(
+    const char* op, const char* name, const std::optional<at::Tensor>& tensor, int64_t count, c10::Device device,
+    const char* meaning) {
+  return tensor.has_value() && tensor->defined() ? check_floats(op, {name, *tensor}, count, device, meaning) : nullptr;
+}
+
 at::Tensor as_heads(const at::Tensor& tensor) {
   switch (tensor.dim()) {
     case 1: return tensor.unsqueeze(0).unsqueeze(0);

@@ -48,6 +48,10 @@ Scale check_scale(
 Integers check_integers(const char* op, const Named& named, int64_t count, c10::Device device);
 // Raises unless the tensor is float32 of shape [count], contiguous, and on this device.
 const float* check_floats(const char* op, const Named& named, int64_t count, c10::Device device, const char* meaning);
+// The same for an argument that may be absent: null then.
+const float* check_floats(
+    const char* op, const char* name, const std::optional<at::Tensor>& tensor, int64_t count, c10::Device device,
+    const char* meaning);
 
 // A tensor of up to three dimensions as [tokens, heads, size], with sizes 1 for missing ones; more dimensions become one.
 at::Tensor as_heads(const at::Tensor& tensor);

@@ -37,9 +37,7 @@ std::tuple<at::Tensor, at::Tensor> moe_route(
       k > 0 && k <= top_groups * (count / groups), op, ": expected k between 1 and the ", top_groups * (count / groups),
       " experts of top_groups groups, got ", k);
   Routing routing{};
-  if (bias.has_value() && bias->defined()) {
-    routing.bias = check_floats(op, {"bias", *bias}, count, scores.device(), "expert");
-  }
+  routing.bias = check_floats(op, "bias", bias, count, scores.device(), "expert");
   at::Tensor weights = at::empty({tokens, k}, scores.options().dtype(at::kFloat));
   at::Tensor experts = at::empty({tokens, k}, scores.options().dtype(at::kInt));
   if (tokens == 0) {

@@ -64,9 +64,7 @@ at::Tensor top_k_top_p(
   if (k.has_value() && k->defined()) {
     choice.k = check_integers(op, {"k", *k}, choice.rows, logits.device());
   }
-  if (p.has_value() && p->defined()) {
-    choice.p = check_floats(op, {"p", *p}, choice.rows, logits.device(), "sequence");
-  }
+  choice.p = check_floats(op, "p", p, choice.rows, logits.device(), "sequence");
   at::Tensor out = at::empty(logits.sizes(), logits.options());
   if (out.numel() == 0) {
     return out;

@@ -5,8 +5,7 @@
     python server.py FOLDER
 
 A prompt that is longer than the model serves and a cancelled request leave the server as it was. A killed
-worker ends
-it, and its client gets an error.
+worker ends it, and its client gets an error.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ C10_MUSA_API void init(int abi);
 
 // Names torch's device type PrivateUse1 "musa" and checks that a device can be used. Loads no op packs: torch's CPU
 // kernels serve all operators until load_pack() adds others. May be called repeatedly, and from several threads; must be
-// called before "musa" is used as a device name. Raises c10::Error with cause and fix if the program was compiled against another build of the runtime, another backend
-// has taken PrivateUse1, or there is no device.
+// called before "musa" is used as a device name. Raises c10::Error with cause and fix if the program was compiled against
+// another build of the runtime, another backend has taken PrivateUse1, or there is no device.
 inline void init() {
   // From the header: the number that this program was compiled with.
   detail::init(MUSA_RUNTIME_ABI);
