@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Rules of this tree that no linter has: one version, neither folders nor files of a csrc that include each
-other, and no device lambda in a constructor.
+other, and no device lambda in a constructor or a generic lambda.
 
 A hook of .pre-commit-config.yaml runs this module.
 """
@@ -108,7 +108,10 @@ def _body(text: str, start: int) -> str:
 
 
 def check_device_lambdas(texts: dict[str, str]) -> list[str]:
-    """Returns a line for each constructor with a device lambda, which nvcc refuses and clang accepts."""
+    """Returns a line for each device lambda in a constructor or a generic lambda.
+
+    nvcc refuses these, and clang, which compiles the device pass here, accepts them.
+    """
     found = []
     for name, text in texts.items():
         if not name.endswith((".mu", ".muh")):
@@ -119,6 +122,11 @@ def check_device_lambdas(texts: dict[str, str]) -> list[str]:
             for start in re.finditer(constructor, members, re.MULTILINE):
                 if "] __device__" in _body(members, start.end()):
                     found.append(f"{name}: constructor of {match[1]}: move the device lambda to a function")
+        # `auto` parameters make a lambda generic as well.
+        for match in re.finditer(r"\[[^\]\n]*\](?:<typename \w+|\([^)]*\bauto\b)", text):
+            if "] __device__" in _body(text, match.end()):
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(f"{name}:{line}: generic lambda: move the device lambda to a function template")
     return found
 
 

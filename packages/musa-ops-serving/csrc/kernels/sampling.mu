@@ -135,6 +135,25 @@ __global__ void __launch_bounds__(kRowThreads) choose_kernel(const Choice c) {
   }
 }
 
+template <typename T>
+void penalize_elements(const Penalties& p, musaStream_t stream) {
+  for_each(p.rows * p.size, stream, [=] __device__(int64_t i) {
+    const int64_t at = take(i, p.size);
+    const int64_t count = integer(p.counts, i * p.counts_stride + at);
+    const bool seen = count > 0 || p.prompt_mask[i * p.mask_stride + at];
+    if (!seen) {
+      return;
+    }
+    T* const place = static_cast<T*>(p.logits) + i * p.logits_stride + at;
+    float logit = wide(*place);
+    const float factor = p.repetition[i];
+    logit = logit > 0 ? logit / factor : logit * factor;
+    logit -= p.frequency[i] * static_cast<float>(count > 0 ? count : 0);
+    logit -= count > 0 ? p.presence[i] : 0.0f;
+    store(place, logit);
+  });
+}
+
 } // namespace
 
 void keep_most_probable(const Choice& choice, Dtype dtype, musaStream_t stream) {
@@ -144,23 +163,7 @@ void keep_most_probable(const Choice& choice, Dtype dtype, musaStream_t stream) 
 }
 
 void penalize(const Penalties& p, Dtype dtype, musaStream_t stream) {
-  with_type(dtype, [&]<typename T>() {
-    for_each(p.rows * p.size, stream, [=] __device__(int64_t i) {
-      const int64_t at = take(i, p.size);
-      const int64_t count = integer(p.counts, i * p.counts_stride + at);
-      const bool seen = count > 0 || p.prompt_mask[i * p.mask_stride + at];
-      if (!seen) {
-        return;
-      }
-      T* const place = static_cast<T*>(p.logits) + i * p.logits_stride + at;
-      float logit = wide(*place);
-      const float factor = p.repetition[i];
-      logit = logit > 0 ? logit / factor : logit * factor;
-      logit -= p.frequency[i] * static_cast<float>(count > 0 ? count : 0);
-      logit -= count > 0 ? p.presence[i] : 0.0f;
-      store(place, logit);
-    });
-  });
+  with_type(dtype, [&]<typename T>() { penalize_elements<T>(p, stream); });
 }
 
 } // namespace musa_ops_serving
