@@ -81,7 +81,7 @@ def test_the_core_alone_has_every_section(installed, package_server):
     assert "mp_" in found["versions and devices"] and "'name': 'MTT" in found["devices of the driver"]
     assert "musa-amp is not installed" in found["installation"]
     assert "libmusart.so" in found["MUSA SDK"]
-    assert 'form "Bug report"' in done.stdout and "doctor, packs" in done.stdout
+    assert '"Run on a Moore Threads card"' in done.stdout and "doctor, packs" in done.stdout
 
 
 @pytest.mark.parametrize(

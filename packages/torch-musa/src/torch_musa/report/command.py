@@ -215,8 +215,9 @@ def _closing(titles: list[str], mask: Mask) -> str:
         "Secrets and the names of the user, the home folder and the host are masked "
         f"({replaced or 'none was found'}).\n"
         "Read the file before you send it: names of other persons and machines are not recognized.\n"
-        f'Attach it to an issue with the form "Bug report" of {_repository()}. Report a suspected\n'
-        "vulnerability privately, as SECURITY.md describes."
+        f"Attach it to an issue of {_repository()}, with the form\n"
+        '"Run on a Moore Threads card" if the machine has one, otherwise "Bug report".\n'
+        "Report a suspected vulnerability privately, as SECURITY.md describes."
     )
 
 
