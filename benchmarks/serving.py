@@ -36,11 +36,11 @@ class Case:
 
 
 def attention(
-    sequences: int, length: int, heads: int, kv_heads: int, queries: int, dtype: torch.dtype
+    sequences: int, length: int, heads: int, kv_heads: int, queries: int, dtype: torch.dtype, place: torch.device
 ) -> Case:
-    """`queries` new tokens of each sequence of `length` tokens."""
+    """`queries` new tokens of each sequence of `length` tokens. The caches, which are large, are made at `place`."""
     pages = -(-length // BLOCK)
-    caches = torch.randn(2, sequences * pages, BLOCK, kv_heads, SIZE).to(dtype)
+    caches = torch.randn(2, sequences * pages, BLOCK, kv_heads, SIZE, dtype=dtype, device=place)
     query = torch.randn(sequences * queries, heads, SIZE).to(dtype)
     table = torch.randperm(sequences * pages).view(sequences, pages).int()
     starts = torch.arange(sequences + 1).int() * queries
@@ -124,19 +124,19 @@ def choices(sequences: int, vocabulary: int, experts: int) -> Iterator[Case]:
     yield Case(f"moe_route: {sequences} x {experts}", lambda s: ops.moe_route(s, 8)[0], best, (scores,))
 
 
-def cases(quick: bool) -> Iterator[Case]:
+def cases(quick: bool, place: torch.device) -> Iterator[Case]:
     half = torch.float16
     if quick:
         for queries in (1, 4):
-            yield attention(2, 40, 8, 2, queries, torch.float32)
+            yield attention(2, 40, 8, 2, queries, torch.float32, place)
         yield from layers(4, 64, torch.float32)
         yield from choices(2, 200, 16)
         return
     for sequences, length in product((8, 32, 64), (1024, 4096, 32768)):
-        yield attention(sequences, length, HEADS, KV_HEADS, 1, half)
+        yield attention(sequences, length, HEADS, KV_HEADS, 1, half, place)
     for sequences, length in ((1, 32768), (8, 4096)):
-        yield attention(sequences, length, HEADS, HEADS, 1, half)
-    yield attention(4, 4096, HEADS, KV_HEADS, 512, half)
+        yield attention(sequences, length, HEADS, HEADS, 1, half, place)
+    yield attention(4, 4096, HEADS, KV_HEADS, 512, half, place)
     for tokens in (16, 4096):
         yield from layers(tokens, 8192, half)
     yield from choices(64, 128256, 256)
@@ -161,8 +161,9 @@ def title(case: Case, pair: Pair, device: torch.device) -> str:
 def measure_all(device: torch.device, baseline: torch.device, effort: Effort, quick: bool) -> Iterator[Row]:
     torch.get_device_module(device).init()
     torch.manual_seed(0)
-    for case in cases(quick):
-        here, there = (tuple(t.to(place) for t in case.tensors) for place in (device, baseline))
+    for case in cases(quick, baseline):
+        # Through the host: torch copies between no two kinds of devices.
+        here, there = (tuple(t.cpu().to(place) for t in case.tensors) for place in (device, baseline))
 
         def run(case: Case = case, tensors: tuple[Tensor, ...] = here) -> Tensor:
             return case.operator(*tensors)

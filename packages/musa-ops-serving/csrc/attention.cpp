@@ -17,13 +17,32 @@ namespace {
 
 const char* const kOp = "paged_attention";
 
-// Returns the number of blocks of threads that share the keys of a tile: enough to occupy the device, and each with enough
-// keys. It depends on sizes alone, so a graph may record it.
+// Returns the number of blocks of threads that share the keys of a tile. It depends on sizes alone, so a graph may record it.
 int splits_of(const Attention& a, int64_t most_keys, int processors) {
-  constexpr int64_t kLeastKeys = 256, kMost = 128, kBlocksOfProcessor = 4;
+  constexpr int64_t kMost = 128;
   const int64_t blocks = std::max<int64_t>(int64_t(a.sequences) * a.tiles * a.kv_heads, 1);
-  const int64_t wanted = (kBlocksOfProcessor * processors + blocks - 1) / blocks;
-  return static_cast<int>(std::clamp<int64_t>(std::min(wanted, most_keys / kLeastKeys), 1, kMost));
+  if (!a.few_rows) { // enough to occupy the device, and each with enough keys
+    constexpr int64_t kLeastKeys = 256, kBlocksOfProcessor = 4;
+    const int64_t wanted = (kBlocksOfProcessor * processors + blocks - 1) / blocks;
+    return static_cast<int>(std::clamp<int64_t>(std::min(wanted, most_keys / kLeastKeys), 1, kMost));
+  }
+  // The device takes blocks in waves: compares one block for all keys with the most blocks of a few numbers of waves. A block costs
+  // the time of some keys besides its own, and so does the second kernel.
+  constexpr int64_t kLeastKeys = 128, kKeysOfBlock = 96, kKeysOfCombination = 128, kWaves = 4;
+  const int64_t resident = std::max<int64_t>(int64_t(kResidentBlocks) * processors, 1);
+  const int64_t most = std::clamp<int64_t>(most_keys / kLeastKeys, 1, kMost);
+  const int64_t least_waves = (blocks + resident - 1) / resident;
+  int64_t best = 1, least_time = least_waves * (most_keys + kKeysOfBlock);
+  for (int64_t waves = least_waves; waves < least_waves + kWaves; ++waves) {
+    const int64_t splits = std::min(waves * resident / blocks, most);
+    const int64_t taken = (blocks * splits + resident - 1) / resident;
+    const int64_t time = taken * ((most_keys + splits - 1) / splits + kKeysOfBlock) + kKeysOfCombination;
+    if (splits > 1 && time < least_time) {
+      least_time = time;
+      best = splits;
+    }
+  }
+  return static_cast<int>(best);
 }
 
 } // namespace
@@ -119,7 +138,8 @@ at::Tensor& paged_attention_out(
   const int64_t rows = std::min(max_query_length, tokens) * (heads / kv_heads);
   // A launch with more than 48 KiB needs an attribute of the kernel, and would leave other blocks of the processor no room.
   const size_t memory = std::min<size_t>(properties.sharedMemPerBlock, 48 << 10);
-  a.rows = rows_of_tile(rows, a.head_size, a.value_size, memory);
+  a.few_rows = has_few_rows(a, rows, dtype, stored, memory);
+  a.rows = a.few_rows ? std::max(static_cast<int>(rows), 1) : rows_of_tile(rows, a.head_size, a.value_size, memory);
   TORCH_CHECK(
       a.rows > 0, kOp, ": heads of ", head_size, " elements with values of ", value_size,
       " do not fit into the shared memory of a block, ", memory, " bytes");

@@ -9,15 +9,13 @@
 //   probabilities   the threads of a row find its maximum and write the exponentials
 //   values          a thread has eight columns of up to eight rows, and adds the values of some of the keys
 // If several blocks share the keys of a tile, another kernel combines their results.
-#include "kernels/launch.h"
-#include "kernels/numbers.muh"
+#include "kernels/attention.muh"
 
 namespace musa_ops_serving {
 namespace {
 
-constexpr int kBlock = 128; // threads
+constexpr int kBlock = kAttentionThreads;
 constexpr int kLanes = 8; // threads that share a key; 128 adjacent bytes of 16-bit numbers
-constexpr float kNone = -INFINITY;
 
 template <int rows>
 struct Tile {
@@ -45,55 +43,6 @@ constexpr size_t shared_bytes(int head_size) {
 template <int rows>
 bool fits(int head_size, int value_size, size_t memory) {
   return value_size / kEight * Tile<rows>::kRowGroups <= kBlock && shared_bytes<rows>(head_size) <= memory;
-}
-
-// The tokens of a sequence: `first` among the tokens of the batch, and the position of this token in the sequence.
-struct Span {
-  int first, count, length;
-
-  __device__ Span(const Attention& a, int sequence)
-      : first(a.query_starts[sequence]), count(a.query_starts[sequence + 1] - first), length(a.lengths[sequence]) {
-    DEVICE_ASSERT(
-        first >= 0 && count >= 0 && first + count <= a.tokens && count <= a.most_query &&
-        "paged_attention: query_starts does not divide the tokens into sequences of at most max_query_length");
-    DEVICE_ASSERT(
-        length >= 0 && length <= int64_t(a.most_blocks) * a.block_size &&
-        "paged_attention: a sequence is longer than its row of block_table");
-  }
-  __device__ int position(int token) const { return length - count + token; }
-};
-
-__device__ inline float scale_of(const Scale& scale, int head) {
-  return scale.data != nullptr ? scale.data[head * scale.step] : 1.0f;
-}
-
-// The factor of a row's sum of values, whose exponentials are relative to `maximum`. A sink is a key without a value. A row
-// without keys becomes 0; its sum is 0, because the largest score of any other row adds 1.
-__device__ inline float factor_of(const Attention& a, int head, float maximum, float sum) {
-  if (sum == 0) {
-    return 0.0f;
-  }
-  if (a.sinks != nullptr) {
-    const float sink = a.sinks[head];
-    const float top = sink > maximum ? sink : maximum;
-    const float relative = std::exp(maximum - top);
-    return relative / (sum * relative + std::exp(sink - top));
-  }
-  return 1.0f / sum;
-}
-
-template <typename T>
-__device__ inline void write_zeros(const Attention& a, int first, int step) {
-  const int begin = a.query_starts[a.sequences];
-  DEVICE_ASSERT(
-      begin >= 0 && begin <= a.tokens && "paged_attention: query_starts ends outside of the tokens of the query");
-  const int columns = a.value_size / kEight;
-  const float zeros[kEight] = {};
-  for (int64_t i = first; i < int64_t(a.tokens - begin) * a.heads * columns; i += step) {
-    int64_t rest = i;
-    const int64_t column = take(rest, columns), head = take(rest, a.heads);
-    store_some(row_of<T>(a.out, begin + rest, head) + column * kEight, zeros);
-  }
 }
 
 template <typename T, typename C, int rows>
@@ -422,7 +371,9 @@ int rows_of_tile(int64_t rows, int head_size, int value_size, size_t memory) {
 
 void attend(const Attention& a, Dtype dtype, CacheDtype cache_dtype, musaStream_t stream) {
   with_type(dtype, [&]<typename T>() {
-    if (cache_dtype == CacheDtype::kSame) {
+    if (a.few_rows) {
+      attend_few_rows(a, dtype, cache_dtype, stream);
+    } else if (cache_dtype == CacheDtype::kSame) {
       attend_tiles<T, T>(a, false, stream);
     } else {
       attend_tiles<T, Float8>(a, cache_dtype == CacheDtype::kFloat8E5M2, stream);

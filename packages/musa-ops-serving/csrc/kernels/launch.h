@@ -62,9 +62,10 @@ struct Attention {
   float* sums; // [splits, tokens, heads]
   int64_t blocks;
   int tokens, heads, kv_heads, head_size, value_size, sequences, block_size, most_blocks, most_query;
-  int rows; // of a tile: 4, 8 or 16 pairs of a token and a head
+  int rows; // of a tile, pairs of a token and a head: 4, 8 or 16; with few_rows all, up to 8
   int tiles; // of each sequence and key head
   int splits; // blocks of threads that share the keys of a tile
+  bool few_rows; // attend_few_rows
   int window; // 0: no window
   float scale, soft_cap;
   bool causal;
@@ -75,6 +76,16 @@ struct Attention {
 int rows_of_tile(int64_t rows, int head_size, int value_size, size_t memory);
 
 void attend(const Attention& attention, Dtype dtype, CacheDtype cache_dtype, musaStream_t stream);
+
+// ---- decode.mu
+
+inline constexpr int kMostFewRows = 8;
+inline constexpr int kResidentBlocks = 2; // of attend_few_rows on a processor, by its registers
+
+// Whether attend_few_rows serves these sizes: one tile of at most kMostFewRows rows for each sequence and key head.
+bool has_few_rows(const Attention& attention, int64_t rows, Dtype dtype, CacheDtype cache_dtype, size_t memory);
+
+void attend_few_rows(const Attention& attention, Dtype dtype, CacheDtype cache_dtype, musaStream_t stream);
 
 // ---- normalization.mu
 
