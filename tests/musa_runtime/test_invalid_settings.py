@@ -116,6 +116,7 @@ FREE = {
 ELSEWHERE = {
     *("TORCH_DEVICE_BACKEND_AUTOLOAD", "TORCH_MUSA_ARCH_LIST", "MAX_JOBS", "MUSA_CUDA_ARCH", "LOCAL_RANK"),
     "TORCH_USE_MUSA_DOUBLE_CAST",  # of the vendor's package; tests/musa_compat
+    *("VLLM_USE_V2_MODEL_RUNNER", "VLLM_WORKER_MULTIPROC_METHOD"),  # read by vLLM; tests/vllm_torch_musa
 }
 
 

@@ -12,8 +12,8 @@ from torch_musa import extras
 pytestmark = pytest.mark.once
 
 CORE = {"torch-musa", "musa-runtime", "musa-emulator"}
-# Extras that need no program of their own: sets of other extras.
-SETS = {"all", "mccl"}
+# Extras that need no program of their own: sets of other extras, for vllm with the plugin that vLLM loads.
+SETS = {"all", "mccl", "vllm"}
 AUTOCAST = "with torch.autocast('musa', dtype=torch.float16): pass"
 ON_COPIES = "torch.ones(4, 4, device='musa') @ torch.ones(4, 4, device='musa')"
 # As torchvision's C++ library, which has no wheel for every torch, defines its operators.
