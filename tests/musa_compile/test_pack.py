@@ -91,6 +91,13 @@ def test_the_doctor_names_the_compiler_and_the_cache(cache_folder):
     assert cache == cache_folder
 
 
+def test_the_doctor_names_no_generator_without_a_device(cache_folder):
+    compiler, triton, _ = checks(MUSA_EMULATOR_DEVICES="0")
+    for row in (compiler, triton):
+        assert row["status"] == "ok" and "none is visible" in row["detail"], row
+        assert "kernels" not in row["detail"], row
+
+
 def test_the_doctor_reports_a_missing_compiler(cache_folder):
     compiler, _, cache = checks(CXX="/nowhere/g++")
     assert (compiler["status"], cache["status"]) == ("warn", "ok")

@@ -118,6 +118,21 @@ def test_a_reader_can_follow_the_page(tmp_path: Path) -> None:
     records.write("tutorial", "pytest --full tests/plugins/test_tutorial.py", summary, steps=done)
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_settings_of_a_project_above_do_not_reach_the_tests_of_the_pack(own: bool, tmp_path: Path) -> None:
+    """A reader may follow the page in a clone, whose own settings need plugins of pytest."""
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = '--no-such-option'\n")
+    text = dict(steps())["pyproject.toml"]
+    if not own:
+        text = text.replace("[tool.pytest.ini_options]", "[tool.other]")
+    pages.write_file(tmp_path / "first-pack", "pyproject.toml", text)
+    pages.write_file(tmp_path / "first-pack", "tests/test_nothing.py", "def test_nothing(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    done = subprocess.run(command, cwd=tmp_path / "first-pack", capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == own, done.stdout + done.stderr
+    assert ("--no-such-option" in done.stderr) != own
+
+
 def test_a_shell_keeps_directory_and_variables_and_reports_failures(tmp_path: Path) -> None:
     shell = Shell(tmp_path, tmp_path / "variables")
     assert shell.run("mkdir a; cd a; export MUSA_X=1")[0] == 0

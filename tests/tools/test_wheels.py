@@ -266,6 +266,28 @@ def test_the_pages_install_what_the_wheels_need_from_an_index(python):
         assert needed - listed == (set() if page else {"pluggy"}), page
 
 
+# The value of an entry point: a module, an attribute in it, extras.
+REFERENCE = re.compile(r"[\w.]+(?:\s*:\s*[\w.]+)?(?:\s*\[.*\])?")
+
+
+def wrong_entry_points(settings: dict) -> list[str]:
+    """The entry points of a `[project]` whose values are no references to an object of Python."""
+    groups = {**settings.get("entry-points", {}), "scripts": settings.get("scripts", {})}
+    return [
+        f"{group}: {name} = {value}"
+        for group, entries in groups.items()
+        for name, value in entries.items()
+        if not REFERENCE.fullmatch(value)
+    ]
+
+
+def test_every_entry_point_is_a_reference_to_an_object():
+    """pip on Python 3.10 refuses a wheel with another value."""
+    wrong = {name: found for name in packages.package_names() if (found := wrong_entry_points(project(name)))}
+    assert wrong == {}
+    assert wrong_entry_points({"entry-points": {"a": {"b": "as-cuda", "c": "d.e:f"}}}) == ["a: b = as-cuda"]
+
+
 def test_an_extra_that_names_no_package_of_the_workspace_is_noticed(stubs, tmp_path):
     for wheel in stubs.glob("*.whl"):
         (tmp_path / wheel.name).write_bytes(wheel.read_bytes())

@@ -178,6 +178,12 @@ def test_env_and_packs_work_on_a_broken_machine():
     assert run("packs", **NO_SDK).returncode == 0
 
 
+def test_env_without_a_device_has_no_error_of_a_pack():
+    facts = json.loads(run("env", "--json", MUSA_EMULATOR_DEVICES="0").stdout)
+    assert facts["distributed: musa_env_report"] == "not read without a device"
+    assert not [name for name, value in facts.items() if "raised" in str(value)]
+
+
 def test_a_reader_that_stops_early_is_no_error():
     code = """
 import subprocess, sys

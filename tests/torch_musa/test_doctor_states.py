@@ -442,6 +442,19 @@ def test_an_installation_without_fault_passes_every_check(make, server):
     assert " " in found["mcc"]["detail"].partition(": ")[0]
 
 
+def test_without_a_device_the_checks_of_packs_depend_on_the_device(make, server):
+    """The devices are the only failure, and no check recommends a report."""
+    installation = make()
+    environment = {**installation.environment, "MUSA_EMULATOR_DEVICES": "0"}
+    done = installation.doctor_in_fork(server, environment)
+    found = outcomes(done)
+    assert done.returncode == 1
+    assert [title for title, row in found.items() if row["status"] == "fail"] == ["devices"], found
+    skipped = {title for title, row in found.items() if row["detail"] == "depends on: devices"}
+    assert skipped >= {"allocation", "distributed: MCCL", "serving: operators", "vision: operators"}
+    assert "report" not in done.stdout
+
+
 def test_a_user_without_rights_gets_a_folder_to_build_in(make, server):
     """Runs as another user: the home folder is not writable, every check runs, and the printed command
     helps."""

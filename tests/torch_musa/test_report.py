@@ -81,7 +81,7 @@ def test_the_core_alone_has_every_section(installed, package_server):
     assert "mp_" in found["versions and devices"] and "'name': 'MTT" in found["devices of the driver"]
     assert "musa-amp is not installed" in found["installation"]
     assert "libmusart.so" in found["MUSA SDK"]
-    assert 'form "Bug report"' in done.stdout and "doctor, packs" in done.stdout
+    assert '"Run on a Moore Threads card"' in done.stdout and "doctor, packs" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,17 @@ def test_a_process_that_hangs_or_crashes_costs_one_section(tmp_path, monkeypatch
     )
     monkeypatch.setattr(command, "_FACTS", {"facts": lambda: ["a fact"], "broken": lambda: 1 / 0})
     monkeypatch.setattr(command, "_age", lambda: 0)
-    _, status = run_here(tmp_path, "--seconds", "15")
+    said, status = run_here(tmp_path, "--seconds", "15")
     found = sections((tmp_path / "report.txt").read_text())
     assert status == 0
     assert "step one\n(did not end within the time limit" in found["hang"]
     assert "step two\n(ended by SIGSEGV)" in found["crash"]
     assert found["ok"].strip() == "3" and found["facts"].strip() == "a fact"
     assert "this section failed: ZeroDivisionError" in found["broken"]
+    assert "These sections are not complete: hang.\n" in said
+    assert said.endswith("Fix: python -m torch_musa report --seconds 220")
+    monkeypatch.setattr(command, "_PROCESSES", {"ok": ["-c", "print(3)"]})
+    assert "not complete" not in run_here(tmp_path)[0]
 
 
 def run_here(folder, *arguments):

@@ -22,7 +22,14 @@ def musa_doctor_checks():
     ]
 
 
+_NOT_CHOSEN = "C++ or Triton is chosen by the device, and none is visible"
 _CACHE_FIX = "Fix: export TORCHINDUCTOR_CACHE_DIR=<a folder on a disk that programs may be run from>"
+
+
+def _without_device():
+    from musa_runtime import device
+
+    return not device.is_available()
 
 
 def _check_compiler():
@@ -46,13 +53,17 @@ def _check_compiler():
             "Likely causes: none is installed; CXX names a missing program.\n"
             "Fix: install g++ (apt-get install g++), or export CXX=<the compiler>"
         ) from error
-    return f"{compiler}; kernels by {choice.generator()}"
+    generator = _NOT_CHOSEN if _without_device() else f"kernels by {choice.generator()}"
+    return f"{compiler}; {generator}"
 
 
 def _check_triton():
     from . import choice, triton_driver
 
     driver = triton_driver.find()
+    if _without_device():
+        found = driver.reason or f"driver {driver.name!r}"
+        return f"{_NOT_CHOSEN}; {found}"
     generator = choice.generator()
     if generator == choice.NONE:
         raise UserWarning(choice.refusal())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Outcomes of the doctor's checks, and the two ways in which a check reports a problem."""
+"""Outcomes of the doctor's checks, and the ways in which a check ends without a detail."""
 
 from dataclasses import dataclass
 
@@ -26,6 +26,12 @@ class Warn(Problem):
     """A problem that does not keep the device from working."""
 
     status = "warn"
+
+
+class Skip(Problem):
+    """A check that cannot run, because the check that `have` names has failed."""
+
+    status = "skip"
 
 
 @dataclass

@@ -6,6 +6,7 @@ Every check is isolated. A check that depends on a failed one is skipped, so tha
 the cause.
 """
 
+import functools
 import os
 import site
 import warnings
@@ -15,10 +16,10 @@ import torch
 
 import musa_runtime
 from musa_runtime import installation
-from musa_runtime.errors import SettingError
+from musa_runtime.errors import NoDeviceError, SettingError
 
 from . import _impl, cuda_wheels, extras, pins, plugins, toolchain
-from .checks import Outcome, Problem, Warn, render, run
+from .checks import Outcome, Problem, Skip, Warn, render, run
 
 __all__ = ["examine", "render"]
 
@@ -41,7 +42,7 @@ def examine(before=lambda title: None):
         if outcome.status in ("fail", "skip"):
             failed.add(title)
         outcomes.append(outcome)
-    return outcomes + _pack_checks(before)
+    return outcomes + _pack_checks(before, failed)
 
 
 def _torch():
@@ -311,7 +312,17 @@ CHECKS = [
 ]
 
 
-def _pack_checks(before):
+def _pack_checks(before, failed):
+    """Runs the checks of the packs. Those that find no device depend on the check "devices", if it failed."""
+
+    def unless_blocked(check):
+        try:
+            return check()
+        except NoDeviceError as error:
+            if "devices" in failed:
+                raise Skip("depends on: devices") from error
+            raise
+
     outcomes = []
     for record, checks, error in plugins.hook_results("musa_doctor_checks"):
         if error is not None:
@@ -319,5 +330,5 @@ def _pack_checks(before):
             outcomes.append(Outcome(f"{record.name}: checks", "fail", text, causes="a defect of the pack"))
         for title, check in checks or ():
             before(f"{record.name}: {title}")
-            outcomes.append(run(f"{record.name}: {title}", check))
+            outcomes.append(run(f"{record.name}: {title}", functools.partial(unless_blocked, check)))
     return outcomes

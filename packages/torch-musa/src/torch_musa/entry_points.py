@@ -34,6 +34,12 @@ MODULES_OF_EXTRAS = "torch_musa.modules_of_extras"
 NAMES_OF_EXTRAS = "torch_musa.names_of_extras"
 
 
+def extra_of(entry):
+    """Returns the extra that an entry point names. Its value must be a name of Python, so that every pip
+    installs the wheel: `as_cuda` is the extra `as-cuda`."""
+    return entry.value.replace("_", "-")
+
+
 @functools.cache
 def installed():
     """Returns all entry points of this environment, read once per process (2 ms for 60 distributions)."""

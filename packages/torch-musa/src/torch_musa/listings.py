@@ -13,6 +13,7 @@ import musa_runtime
 from musa_runtime import installation, measured_orders
 from musa_runtime import ops as registry
 from musa_runtime.command_line import near
+from musa_runtime.errors import NoDeviceError
 
 from . import extras, plugins
 
@@ -184,7 +185,9 @@ def environment(settings=True):
     for row in packs():
         facts[f"pack {row['name']}"] = f"{row['version']} {row['status']}"
     for record, lines, error in plugins.hook_results("musa_env_report"):
-        if error is not None:
+        if isinstance(error, NoDeviceError):
+            facts[f"{record.name}: musa_env_report"] = "not read without a device"
+        elif error is not None:
             facts[f"{record.name}: musa_env_report"] = f"raised {error!r}"
         for key, value in (lines or {}).items():
             facts[f"{record.name}: {key}"] = str(value)

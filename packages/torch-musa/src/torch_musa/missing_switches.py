@@ -18,5 +18,5 @@ def warn() -> None:
             continue
         from . import extras
 
-        if reason := extras.why_missing(f"{entry.name} has no effect: it", entry.value):
+        if reason := extras.why_missing(f"{entry.name} has no effect: it", entry_points.extra_of(entry)):
             warnings.warn(reason, stacklevel=1)

@@ -35,7 +35,8 @@ def why_missing(name):
         return entry_points.why_disabled(f"torch.musa.{name}", entry)
     from . import extras  # imported on failures only, because it parses torch-musa's metadata
 
-    listed = {each.name: each.value for each in entry_points.select(entry_points.MODULES_OF_EXTRAS)}
+    named = entry_points.select(entry_points.MODULES_OF_EXTRAS)
+    listed = {each.name: entry_points.extra_of(each) for each in named}
     if reason := extras.why_missing(f"torch.musa.{name}", listed.get(name, name)):
         return reason
     from . import cuda_names

@@ -86,7 +86,8 @@ def _functions():
 
 def _extra_of(name):
     """Returns the extra of torch-musa that has the name, or None if unknown."""
-    declared = {entry.name: entry.value for entry in entry_points.select(entry_points.NAMES_OF_EXTRAS)}
+    named = entry_points.select(entry_points.NAMES_OF_EXTRAS)
+    declared = {entry.name: entry_points.extra_of(entry) for entry in named}
     if name in declared:
         return declared[name]
     if name.startswith("_") or "." in name:

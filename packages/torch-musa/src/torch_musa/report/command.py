@@ -34,6 +34,7 @@ SECONDS = 22  # from the start of the command; writing the file and the end of P
 _TITLE = "torch_musa report"
 _LOG_LINES = 200
 _OUTPUT_BYTES = 200_000  # of a process, from its end
+_CUT = "(did not end within the time limit, and was ended)"
 
 # Sections that this process makes.
 _FACTS: dict[str, Callable[[], list[str]]] = {
@@ -118,7 +119,8 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         options.output.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise MusaError(f"{options.output} cannot be written: {error.strerror}.\n{_OTHER_FILE}") from error
-    return f"wrote {options.output} ({len(text) / 1000:.0f} KB)\n\n{closing}", 0
+    cut = [title for title, part in parts.items() if part.endswith(_CUT)]
+    return f"wrote {options.output} ({len(text) / 1000:.0f} KB)\n\n{closing}{_advice(cut)}", 0
 
 
 _OTHER_FILE = "Fix: python -m torch_musa report --output FILE, with a file in a folder that you can write"
@@ -194,7 +196,7 @@ class _Process:
             if status < 0:
                 ended = f"\n(ended by {signal.Signals(-status).name})"
         except subprocess.TimeoutExpired:
-            ended = "\n(did not end within the time limit, and was ended)"
+            ended = f"\n{_CUT}"
         return _end_of(self._file).rstrip() + ended
 
     def __enter__(self) -> _Process:
@@ -215,8 +217,20 @@ def _closing(titles: list[str], mask: Mask) -> str:
         "Secrets and the names of the user, the home folder and the host are masked "
         f"({replaced or 'none was found'}).\n"
         "Read the file before you send it: names of other persons and machines are not recognized.\n"
-        f'Attach it to an issue with the form "Bug report" of {_repository()}. Report a suspected\n'
-        "vulnerability privately, as SECURITY.md describes."
+        f"Attach it to an issue of {_repository()}, with the form\n"
+        '"Run on a Moore Threads card" if the machine has one, otherwise "Bug report".\n'
+        "Report a suspected vulnerability privately, as SECURITY.md describes."
+    )
+
+
+def _advice(cut: list[str]) -> str:
+    """Returns how to complete the sections that the time limit has cut, "" if there are none."""
+    if not cut:
+        return ""
+    return (
+        f"\n\nThese sections are not complete: {', '.join(cut)}.\n"
+        "Likely causes: the machine is slow or busy; the driver hangs.\n"
+        f"Fix: python -m torch_musa report --seconds {10 * SECONDS}"
     )
 
 
