@@ -36,9 +36,18 @@ class Case:
 
 
 def attention(
-    sequences: int, length: int, heads: int, kv_heads: int, queries: int, dtype: torch.dtype, place: torch.device
+    sequences: int,
+    length: int,
+    heads: int,
+    kv_heads: int,
+    queries: int,
+    dtype: torch.dtype,
+    place: torch.device,
 ) -> Case:
-    """`queries` new tokens of each sequence of `length` tokens. The caches, which are large, are made at `place`."""
+    """`queries` new tokens of each sequence of `length` tokens.
+
+    place: where the caches, which are large, are made.
+    """
     pages = -(-length // BLOCK)
     caches = torch.randn(2, sequences * pages, BLOCK, kv_heads, SIZE, dtype=dtype, device=place)
     query = torch.randn(sequences * queries, heads, SIZE).to(dtype)

@@ -139,7 +139,7 @@ def attention(
         row[:count], places = places[:count], places[count:]
     for row, count, length in zip(table, counts, lengths):
         if unwritten := count * block_size - length:
-            # Memory that nobody wrote may have any bits.
+            # Unwritten memory may have any bits.
             keys[row[count - 1], -unwritten:] = torch.nan
             values[row[count - 1], -unwritten:] = torch.nan
     starts = torch.tensor([0, *queries]).cumsum(0).int()
@@ -172,8 +172,8 @@ def attention_cases() -> Iterator[Case]:
         "window, not causal": {"lengths": [40, 9], "queries": [5, 9], "window": 4, "causal": False},
         "window of split keys, two tokens of four heads":
             {"lengths": [1501, 702], "queries": [2, 1], "heads": 4, "kv_heads": 1, "window": 1001},
-        **{f"eight heads of {size}": {"lengths": [400, 33], "queries": [1, 1], "heads": 8, "kv_heads": 1, "size": size}
-           for size in (64, 128, 256)},
+        **{f"eight heads of {size}": {"lengths": [400, 33], "queries": [1, 1], "heads": 8, "kv_heads": 1,
+           "size": size} for size in (64, 128, 256)},
         "soft cap": {"lengths": [40, 9], "queries": [5, 1], "soft_cap": 1.5},
         "ALiBi": {"lengths": [40, 9], "queries": [5, 1], "alibi_slopes": floats[:4]},
         "sinks": {"lengths": [40, 9, 0], "queries": [5, 1, 1], "sinks": floats[:4] * 4 - 2},

@@ -187,8 +187,8 @@ def test_a_device_lambda_in_a_constructor_is_refused() -> None:
 
 @pytest.mark.parametrize("head", ["[&]<typename T>()", "[&](auto number)"])
 def test_a_device_lambda_in_a_generic_lambda_is_refused(head: str) -> None:
-    device_lambda = "[=] __device__(int64_t i) { use(i); }"
-    bad = f"void fill() {{\n  with_type({head} {{\n    for_each(9, {device_lambda});\n  }});\n}}\n"
+    launch = "for_each(9, [=] __device__(int64_t i) { use(i); });"
+    bad = f"void fill() {{\n  with_type({head} {{\n    {launch}\n  }});\n}}\n"
     found = tree_rules.check_device_lambdas({"packages/one/csrc/kernels/Sums.mu": bad})
     assert found == [
         "packages/one/csrc/kernels/Sums.mu:2: generic lambda: move the device lambda to a function template"

@@ -57,4 +57,7 @@ if __name__ == "__main__":
     arguments = {name: json.loads(value) for name, value in (word.split("=", 1) for word in sys.argv[3:])}
     expected = with_transformers(folder)
     actual = with_vllm(folder, **arguments)
-    print(json.dumps({"expected": expected, "actual": actual}))
+    # Of this process: vLLM's engine is in it only if the environment says so.
+    packed = torch.musa.ops.explain("aten::_flash_attention_forward")["candidates"]
+    calls = {one["provider"]: one["calls"] for one in packed if one["calls"]}
+    print(json.dumps({"expected": expected, "actual": actual, "packed": calls}))

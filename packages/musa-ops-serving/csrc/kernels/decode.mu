@@ -167,8 +167,8 @@ __global__ void __launch_bounds__(kBlock, kResidentBlocks) decode_kernel(const A
   const auto block_of = [&](int start) {
     return table[static_cast<unsigned>(first_key(start)) / static_cast<unsigned>(a.block_size)];
   };
-  // Where the group's keys of a step are. Of adjacent keys, those up to `most` are loaded: the block of the cache has numbers that
-  // nobody wrote after them, and keys of the sequence before `begin`.
+  // Where the group's keys of a step are. Of adjacent keys, those up to `most` are loaded: numbers after them in the block may be
+  // unwritten, and those before `begin` are keys of the sequence.
   const C *key_from = nullptr, *value_from = nullptr;
   int most = 0;
   const auto find = [&](int start, int64_t block) {

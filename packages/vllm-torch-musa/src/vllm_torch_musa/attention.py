@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Attention with a paged cache: `torch.ops.musa_serving.paged_attention` as an attention backend of vLLM."""
+"""Attention with a paged cache as an attention backend of vLLM.
+
+A batch has decoding sequences first, then prompts. `torch.ops.musa_serving.paged_attention` serves both, in
+one call each. Prompts none of whose tokens was in the cache need no cache: `torch.nn.attention.varlen` serves
+them where muDNN has the case.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch.nn.attention.varlen import varlen_attn_out
 from vllm.utils.torch_utils import is_quantized_kv_cache
 from vllm.v1.attention.backend import (
     AttentionBackend,
@@ -20,25 +26,42 @@ from vllm.v1.attention.backend import (
     CommonAttentionMetadata,
 )
 from vllm.v1.attention.backends.registry import register_backend
+from vllm.v1.attention.backends.utils import split_decodes_and_prefills
 
 if TYPE_CHECKING:
     from vllm.config import VllmConfig
     from vllm.config.cache import CacheDType
     from vllm.v1.kv_cache_interface import KVCacheSpec
 
+# muDNN's attention of packed sequences has these head sizes since this architecture. Elsewhere torch_musa
+# composes it from products of whole matrices, whose memory grows with the square of a prompt.
+PACKED_SIZE, PACKED_CAPABILITY = 128, (2, 2)
 FLOAT8 = {"fp8": torch.float8_e4m3fn, "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
 
 
 @dataclass
-class PagedMetadata(AttentionMetadata):
-    """The operator's arguments that the layers of a batch share; docs/design/serving.md has their shapes."""
+class Part:
+    """Adjacent sequences of a batch, as arguments of the operator; docs/design/serving.md has their shapes.
 
-    num_actual_tokens: int
+    Attributes:
+        tokens: the tokens of these sequences among those of the batch.
+        is_whole: all tokens of each sequence are in the batch.
+    """
+
+    tokens: slice
     max_query_length: int
     max_sequence_length: int
     query_starts: torch.Tensor
     sequence_lengths: torch.Tensor
     block_table: torch.Tensor
+    is_whole: bool
+
+
+@dataclass
+class PagedMetadata(AttentionMetadata):
+    """What the layers of a batch share."""
+
+    parts: list[Part]
     causal: bool
 
 
@@ -56,6 +79,7 @@ class PagedMetadataBuilder(AttentionMetadataBuilder[PagedMetadata]):
         device: torch.device,
     ) -> None:
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
+        self._init_reorder_batch_threshold(1)
 
     def build(
         self,
@@ -66,15 +90,36 @@ class PagedMetadataBuilder(AttentionMetadataBuilder[PagedMetadata]):
         common = common_attn_metadata
         if not isinstance(common.causal, bool):
             raise NotImplementedError("A batch that mixes causal and other sequences is not served on musa.")
-        return PagedMetadata(
-            num_actual_tokens=common.num_actual_tokens,
-            max_query_length=common.max_query_len,
-            max_sequence_length=common.max_seq_len,
-            query_starts=common.query_start_loc,
-            sequence_lengths=common.seq_lens,
-            block_table=common.block_table_tensor,
-            causal=common.causal,
-        )
+        decodes, prompts, decode_tokens, _ = split_decodes_and_prefills(common)
+        parts = []
+        if decodes or not prompts:
+            parts.append(
+                Part(
+                    tokens=slice(0, decode_tokens),
+                    max_query_length=1 if prompts else common.max_query_len,
+                    max_sequence_length=common.max_seq_len,
+                    query_starts=common.query_start_loc[: decodes + 1],
+                    sequence_lengths=common.seq_lens[:decodes],
+                    block_table=common.block_table_tensor[:decodes],
+                    is_whole=False,
+                )
+            )
+        if prompts:
+            counts = common.query_start_loc_cpu[decodes : common.num_reqs + 1].diff()
+            bounds = common.seq_lens_cpu_upper_bound
+            starts = common.query_start_loc[decodes:]
+            parts.append(
+                Part(
+                    tokens=slice(decode_tokens, common.num_actual_tokens),
+                    max_query_length=common.max_query_len,
+                    max_sequence_length=common.max_seq_len,
+                    query_starts=starts - decode_tokens if decodes else starts,
+                    sequence_lengths=common.seq_lens[decodes:],
+                    block_table=common.block_table_tensor[decodes:],
+                    is_whole=bounds is not None and torch.equal(bounds[decodes : common.num_reqs], counts),
+                )
+            )
+        return PagedMetadata(parts, common.causal)
 
 
 class PagedAttention(AttentionImpl[PagedMetadata]):
@@ -155,25 +200,56 @@ class PagedAttention(AttentionImpl[PagedMetadata]):
             raise NotImplementedError("Attention that quantizes its result is not served on musa.")
         if attn_metadata is None:  # The run that measures memory has no cache.
             return output.fill_(0)
-        tokens = attn_metadata.num_actual_tokens
-        torch.ops.musa_serving.paged_attention.out(
-            query[:tokens],
-            *self._caches(kv_cache),
-            attn_metadata.block_table,
-            attn_metadata.query_starts,
-            attn_metadata.sequence_lengths,
-            attn_metadata.max_query_length,
-            attn_metadata.max_sequence_length,
-            scale=self.scale,
-            causal=attn_metadata.causal,
-            window=self.window,
-            soft_cap=self.soft_cap,
-            alibi_slopes=self.alibi_slopes,
-            sinks=self.sinks,
-            **self._scales(layer),
-            out=output[:tokens],
-        )
+        for part in attn_metadata.parts:
+            out, new = output[part.tokens], query[part.tokens]
+            if self._is_packed(part, key, value):
+                varlen_attn_out(
+                    out,
+                    new,
+                    key[part.tokens],
+                    value[part.tokens],
+                    part.query_starts,
+                    part.query_starts,
+                    part.max_query_length,
+                    part.max_query_length,
+                    scale=self.scale,
+                    window_size=(-1, 0) if attn_metadata.causal else (-1, -1),
+                    enable_gqa=True,
+                )
+            else:
+                torch.ops.musa_serving.paged_attention.out(
+                    new,
+                    *self._caches(kv_cache),
+                    part.block_table,
+                    part.query_starts,
+                    part.sequence_lengths,
+                    part.max_query_length,
+                    part.max_sequence_length,
+                    scale=self.scale,
+                    causal=attn_metadata.causal,
+                    window=self.window,
+                    soft_cap=self.soft_cap,
+                    alibi_slopes=self.alibi_slopes,
+                    sinks=self.sinks,
+                    **self._scales(layer),
+                    out=out,
+                )
         return output
+
+    def _is_packed(self, part: Part, key: torch.Tensor | None, value: torch.Tensor | None) -> bool:
+        """Whether attention within the new tokens is that of the layer, and muDNN has it."""
+        return (
+            part.is_whole
+            and key is not None
+            and value is not None
+            and self.kv_sharing_target_layer_name is None
+            and (self.window == -1 or part.max_query_length <= self.window)
+            and not self.soft_cap
+            and self.alibi_slopes is None
+            and self.sinks is None
+            and self.head_size == value.shape[-1] <= PACKED_SIZE
+            and torch.musa.get_device_capability(key.device) >= PACKED_CAPABILITY
+        )
 
 
 class PagedBackend(AttentionBackend):

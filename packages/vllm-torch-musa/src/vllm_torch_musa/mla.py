@@ -56,7 +56,7 @@ class LatentMetadataBuilder(PagedMetadataBuilder):
         return LatentMetadata(
             **vars(metadata),
             num_decodes=common_attn_metadata.num_reqs,
-            num_decode_tokens=metadata.num_actual_tokens,
+            num_decode_tokens=common_attn_metadata.num_actual_tokens,
         )
 
 
@@ -118,19 +118,22 @@ class LatentAttention(MLAAttentionImpl[LatentMetadata]):
         """Returns [tokens, heads, rank] for queries [tokens, heads, rank + rotated size]."""
         query = torch.cat(q, dim=-1) if isinstance(q, tuple) else q
         cache = kv_c_and_k_pe_cache.unsqueeze(2)
-        result = torch.ops.musa_serving.paged_attention(
-            query,
-            cache,
-            cache[..., : self.kv_lora_rank],
-            attn_metadata.block_table,
-            attn_metadata.query_starts,
-            attn_metadata.sequence_lengths,
-            attn_metadata.max_query_length,
-            attn_metadata.max_sequence_length,
-            scale=self.scale,
-            causal=attn_metadata.causal,
-            window=self.window,
-        )
+        result = query.new_empty(*query.shape[:2], self.kv_lora_rank)
+        for part in attn_metadata.parts:
+            torch.ops.musa_serving.paged_attention.out(
+                query[part.tokens],
+                cache,
+                cache[..., : self.kv_lora_rank],
+                part.block_table,
+                part.query_starts,
+                part.sequence_lengths,
+                part.max_query_length,
+                part.max_sequence_length,
+                scale=self.scale,
+                causal=attn_metadata.causal,
+                window=self.window,
+                out=result[part.tokens],
+            )
         return result, None
 
 
