@@ -61,6 +61,7 @@ class Part:
 class PagedMetadata(AttentionMetadata):
     """What the layers of a batch share."""
 
+    num_actual_tokens: int  # vLLM's layer of latent attention reads it
     parts: list[Part]
     causal: bool
 
@@ -119,7 +120,7 @@ class PagedMetadataBuilder(AttentionMetadataBuilder[PagedMetadata]):
                     is_whole=bounds is not None and torch.equal(bounds[decodes : common.num_reqs], counts),
                 )
             )
-        return PagedMetadata(parts, common.causal)
+        return PagedMetadata(common.num_actual_tokens, parts, common.causal)
 
 
 class PagedAttention(AttentionImpl[PagedMetadata]):

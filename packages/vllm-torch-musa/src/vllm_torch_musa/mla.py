@@ -56,7 +56,7 @@ class LatentMetadataBuilder(PagedMetadataBuilder):
         return LatentMetadata(
             **vars(metadata),
             num_decodes=common_attn_metadata.num_reqs,
-            num_decode_tokens=common_attn_metadata.num_actual_tokens,
+            num_decode_tokens=metadata.num_actual_tokens,
         )
 
 
