@@ -81,8 +81,8 @@ def test_greedy_tokens_are_those_of_transformers_on_the_cpu(tmp_path: Path, name
     # The runner logs it after all graphs were captured.
     assert ("Graph capturing finished" in done.stdout + done.stderr) == ("enforce_eager=false" in arguments)
     if variables == IN_PROCESS:
-        # muDNN computes attention within prompts that the cache has no part of, if it has the layer's case: no
-        # soft cap, no latent vectors, and no window that is shorter than the prompts.
+        # muDNN computes attention within prompts that the cache has no part of, if it has the layer's case:
+        # no soft cap, no latent vectors, and no window that is shorter than the prompts.
         served = kind not in ("window", "gemma", "deepseek")
         assert set(tokens["packed"]) == ({"mudnn"} if served else set())
 

@@ -28,6 +28,8 @@ from vllm.v1.attention.backend import (
 from vllm.v1.attention.backends.registry import register_backend
 from vllm.v1.attention.backends.utils import split_decodes_and_prefills
 
+from torch_musa import musa
+
 if TYPE_CHECKING:
     from vllm.config import VllmConfig
     from vllm.config.cache import CacheDType
@@ -249,7 +251,7 @@ class PagedAttention(AttentionImpl[PagedMetadata]):
             and self.alibi_slopes is None
             and self.sinks is None
             and self.head_size == value.shape[-1] <= PACKED_SIZE
-            and torch.musa.get_device_capability(key.device) >= PACKED_CAPABILITY
+            and musa.get_device_capability(key.device) >= PACKED_CAPABILITY
         )
 
 
