@@ -37,7 +37,7 @@ def test_the_command_line_imports_it_for_its_commands_only():
     print("torch_musa.debug" in sys.modules)
     """
     assert run_code(code).splitlines()[-1] == "False"
-    assert "SCRIPT" in run_module("torch_musa", "compare", "--help").stdout
+    assert "PROGRAM" in run_module("torch_musa", "compare", "--help").stdout
 
 
 def hooks():
