@@ -46,7 +46,7 @@ def run(program: Path, *arguments: str, **variables: str) -> subprocess.Complete
         text=True,
         timeout=1100,
     )
-    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
+    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-40000:]}"
     return done
 
 
