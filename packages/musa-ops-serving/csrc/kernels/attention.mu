@@ -77,17 +77,8 @@ __global__ void __launch_bounds__(kBlock) attend_kernel(const Attention a, const
   const auto head_of = [&](int row) { return kv_head * group + (first_row + row) % group; };
   const int last_row = (row_count < rows ? row_count : rows) - 1;
 
-  // The keys that any row of the tile has, then those of this block.
-  int begin = a.window > 0 ? span.position(token_of(0)) - a.window + 1 : 0;
-  begin = begin > 0 ? begin : 0;
-  int end = a.causal ? span.position(token_of(last_row)) + 1 : span.length;
-  if (a.splits > 1 && end > begin) {
-    int share = (end - begin + a.splits - 1) / a.splits;
-    share = (share + kKeys - 1) / kKeys * kKeys;
-    const int64_t own = begin + int64_t(split) * share;
-    begin = own < end ? static_cast<int>(own) : end;
-    end = end - begin < share ? end : begin + share;
-  }
+  const Keys own_keys = keys_of(a, span, token_of(0), token_of(last_row), split, kKeys);
+  const int begin = own_keys.begin, end = own_keys.end;
 
   const int parts = a.head_size / kEight;
   const float scale = a.scale * scale_of(a.key_scale, kv_head);

@@ -8,8 +8,6 @@
 // the cache is loaded one step earlier. The lanes exchange parts of the scores so that each has the sums of one or more scores of
 // one row, and computes the softmax for these alone; all probabilities then pass through shared memory. Each group of lanes has a
 // maximum of its own until the end, where the groups' sums are combined.
-#include <type_traits>
-
 #include "kernels/attention.muh"
 
 namespace musa_ops_serving {
@@ -110,17 +108,8 @@ __global__ void __launch_bounds__(kBlock, kResidentBlocks) decode_kernel(const A
   const auto token_of = [&](int row) { return row / heads; };
   const auto head_of = [&](int row) { return kv_head * heads + row % heads; };
 
-  // The keys that any row has, then those of this block.
-  int begin = a.window > 0 ? span.position(0) - a.window + 1 : 0;
-  begin = begin > 0 ? begin : 0;
-  int end = a.causal ? span.position(token_of(row_count - 1)) + 1 : span.length;
-  if (a.splits > 1 && end > begin) {
-    int share = (end - begin + a.splits - 1) / a.splits;
-    share = (share + F::kKeys - 1) / F::kKeys * F::kKeys;
-    const int64_t own = begin + int64_t(split) * share;
-    begin = own < end ? static_cast<int>(own) : end;
-    end = end - begin < share ? end : begin + share;
-  }
+  const Keys own_keys = keys_of(a, span, 0, token_of(row_count - 1), split, F::kKeys);
+  const int begin = own_keys.begin, end = own_keys.end;
 
   const int parts = a.head_size / kEight;
   const float scale = a.scale * scale_of(a.key_scale, kv_head);

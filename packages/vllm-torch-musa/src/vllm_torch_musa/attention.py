@@ -156,6 +156,15 @@ class PagedAttention(AttentionImpl[PagedMetadata]):
         self.attn_type = attn_type
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
         self.sinks = sinks
+        # Whether attention within new tokens alone may be this layer's, and muDNN has it.
+        self.may_pack = (
+            kv_sharing_target_layer_name is None
+            and not self.soft_cap
+            and alibi_slopes is None
+            and sinks is None
+            and head_size <= PACKED_SIZE
+            and musa.get_device_capability() >= PACKED_CAPABILITY
+        )
 
     def _caches(self, kv_cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns views [blocks, block_size, kv_heads, size] of [blocks, kv_heads, block_size, sizes]."""
@@ -243,15 +252,11 @@ class PagedAttention(AttentionImpl[PagedMetadata]):
         """Whether attention within the new tokens is that of the layer, and muDNN has it."""
         return (
             part.is_whole
+            and self.may_pack
             and key is not None
             and value is not None
-            and self.kv_sharing_target_layer_name is None
             and (self.window == -1 or part.max_query_length <= self.window)
-            and not self.soft_cap
-            and self.alibi_slopes is None
-            and self.sinks is None
-            and self.head_size == value.shape[-1] <= PACKED_SIZE
-            and musa.get_device_capability(key.device) >= PACKED_CAPABILITY
+            and value.shape[-1] == self.head_size
         )
 
 
